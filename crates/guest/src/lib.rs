@@ -1,0 +1,4 @@
+//! Facts about the guest: instructions' effects, ELF files, the system-call and signal ABI.
+//!
+//! Bytes in, facts out. This crate must not know processes, files or the engine, and has no `unsafe`.
+#![forbid(unsafe_code)]
