@@ -1,1 +1,24 @@
-//! Runs translated guest code faithfully.
+//! Runs translated guest code faithfully: an unmodified program inside this very process, one thread at a time.
+//!
+//! Owns nearly all `unsafe` of the project, in the modules that open with `#![allow(unsafe_code)]`. Must not know
+//! policies' names, recordings, analyses, symbols or presentation: what happens is told through [`Host`].
+
+mod code;
+mod context;
+mod engine;
+mod guest_code;
+mod kernel;
+mod launch;
+mod private;
+mod process;
+mod run;
+mod signals;
+mod space;
+mod startup;
+mod syscalls;
+mod turn;
+mod world;
+
+pub use context::Fault;
+pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Stats, ThreadFacts};
+pub use launch::{LaunchError, Program, launch};

@@ -2,3 +2,8 @@
 //!
 //! Bytes in, facts out. This crate must not know processes, files or the engine, and has no `unsafe`.
 #![forbid(unsafe_code)]
+
+pub mod elf;
+pub mod instruction;
+pub mod script;
+pub mod syscall;

@@ -1,1 +1,4 @@
-fn main() {}
+mod run;
+fn main() {
+    std::process::exit(run::main());
+}

@@ -1,0 +1,385 @@
+//! The code cache: which guest addresses are translated where, how to leave, and what a place in the cache means.
+//!
+//! Only the thread that has the turn touches the cache, and every other thread is outside translated code and comes
+//! back by guest address. So units can be dropped at any moment: a dropped unit's entries are overwritten with a jump
+//! to a fresh exit, which catches every way in (links, fall-through, lookup prefixes) without a list of who links where.
+
+use crate::code::assembler::Assembler;
+use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
+use crate::code::path::{GuestCode, Limits};
+use crate::code::stubs::Stubs;
+use crate::code::translate::{self, Output};
+use crate::context::Layout;
+use iced_x86::{Encoder, InstructionInfoFactory};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Why translated code left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// An indirect branch to an address that the lookup does not know; the target is in the context.
+    Indirect,
+    /// A signal was pending before anything ran.
+    Interrupted,
+    /// A signal handler has put a synchronous fault into the context.
+    Fault,
+    /// A direct branch to a place that is not translated yet; `link` is the displacement to fill in.
+    Direct { target: u64, link: u64 },
+    /// A system call; the guest goes on at `next`.
+    SystemCall { next: u64 },
+    /// The budget is used up just before a clock event.
+    Budget { pc: u64 },
+    /// The instruction at `pc` cannot be fetched because of `address`.
+    Unfetchable { pc: u64, address: u64 },
+    /// The bytes at `pc` are no instruction, or one that raises a fixed trap.
+    Trap { pc: u64, kind: Trap },
+}
+
+/// Traps that translation knows of beforehand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trap {
+    Undefined,
+    /// `int3`: reported after the instruction.
+    Breakpoint,
+    /// An instruction that the engine does not run, such as a load of FS or a far jump.
+    Unsupported,
+}
+
+/// What is to be undone at a place in the cache to get the guest's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Disturbance {
+    /// RAX and RCX are in their context slots.
+    pub branching: bool,
+    /// The event of the branch ahead is counted already.
+    pub counted: bool,
+    /// This register's value is in the last spill slot.
+    pub spilled: Option<u8>,
+    pub counting: Counting,
+}
+
+/// How far a flag-keeping count is, for handlers that want to take the budget away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Counting {
+    #[default]
+    No,
+    /// RCX holds the budget before the event.
+    Loaded,
+    /// RCX holds the budget after the event, not yet stored.
+    Taken,
+}
+
+/// From here on in the cache, until the next step, the guest is at `pc`.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub host: u64,
+    pub pc: u64,
+    pub disturbance: Disturbance,
+}
+
+/// One translated path.
+struct Unit {
+    host: Range<u64>,
+    steps: Range<usize>,
+    entries: Vec<(u64, u64)>,
+    live: bool,
+}
+
+/// Counters for `--stats`.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CacheStats {
+    pub units: u64,
+    pub instructions: u64,
+    pub flushes: u64,
+    pub invalidated: u64,
+    pub translation: std::time::Duration,
+}
+
+pub struct CodeCache {
+    pub(super) memory: CodeMemory,
+    pub(super) table: BranchTable,
+    pub(super) layout: Layout,
+    pub(super) stubs: Stubs,
+    pub(super) encoder: Encoder,
+    pub(super) factory: InstructionInfoFactory,
+    pub stats: CacheStats,
+    limits: Limits,
+    /// Host entry of every translated block.
+    entries: FxHashMap<u64, u64>,
+    /// Lookup prefixes by guest address.
+    prefixes: FxHashMap<u64, u64>,
+    exits: Vec<Exit>,
+    units: Vec<Unit>,
+    steps: Vec<Step>,
+    pages: FxHashMap<u64, Vec<u32>>,
+    new_pages: Vec<u64>,
+    empty: Mark,
+    generation: u64,
+    assembler: Assembler,
+}
+
+const PAGE: u64 = 4096;
+/// A unit never needs more than this of any region.
+const ROOM: u64 = 64 << 10;
+/// An upper bound of one exit stub's length.
+const EXIT_SIZE: u64 = 64;
+
+impl CodeCache {
+    pub fn new(memory: CodeMemory, table: BranchTable, limits: Limits) -> CodeCache {
+        let layout = Layout::find();
+        let mut assembler = Assembler::new(memory.cold.next());
+        let stubs = Stubs::assemble(&mut assembler, layout);
+        let mut cache = CodeCache {
+            empty: memory.mark(),
+            memory,
+            table,
+            layout,
+            stubs,
+            encoder: Encoder::new(64),
+            factory: InstructionInfoFactory::new(),
+            stats: CacheStats::default(),
+            limits,
+            entries: FxHashMap::default(),
+            prefixes: FxHashMap::default(),
+            exits: vec![Exit::Indirect, Exit::Interrupted, Exit::Fault],
+            units: Vec::new(),
+            steps: Vec::new(),
+            pages: FxHashMap::default(),
+            new_pages: Vec::new(),
+            generation: 0,
+            assembler: Assembler::new(0),
+        };
+        cache.memory.append(RegionName::Cold, assembler.bytes());
+        cache.empty = cache.memory.mark();
+        cache.table.fill(stubs.indirect_miss);
+        cache
+    }
+
+    pub fn stubs(&self) -> Stubs {
+        self.stubs
+    }
+
+    pub fn exit(&self, number: u64) -> Exit {
+        self.exits[number as usize]
+    }
+
+    /// Grows with every flush: host addresses from before are void.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub fn code_bytes(&self) -> u64 {
+        self.memory.hot.used() + self.memory.warm.used() + self.memory.cold.used() + self.memory.constants.used()
+    }
+
+    /// Everything that the guest must not map over.
+    pub fn ranges(&self) -> [Range<u64>; 2] {
+        [self.memory.range(), self.table.range()]
+    }
+
+    /// The translation of `pc`, made now if there is none.
+    pub fn host_for(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        match self.entries.get(&pc) {
+            Some(&host) => host,
+            None => {
+                self.make_room();
+                self.memory.align(RegionName::Hot, 16);
+                self.translate(code, pc)
+            }
+        }
+    }
+
+    /// Translates the target of a direct branch and links the branch to it.
+    pub fn link(&mut self, code: &dyn GuestCode, target: u64, link: u64) -> u64 {
+        let generation = self.generation;
+        let host = self.host_for(code, target);
+        if generation == self.generation {
+            self.memory.aim(link, host);
+        }
+        host
+    }
+
+    /// Makes `pc` reachable by indirect branches and returns its translation.
+    pub fn host_for_indirect(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        if self.prefixes.contains_key(&pc) {
+            return self.host_for(code, pc);
+        }
+        self.make_room();
+        let known = self.entries.get(&pc).copied();
+        let region = if known.is_some() { RegionName::Warm } else { RegionName::Hot };
+        let prefix = self.emit_prefix(region, pc);
+        let host = match known {
+            Some(host) => {
+                let mut asm = Assembler::new(self.memory.warm.next());
+                asm.jump(host);
+                self.memory.append(RegionName::Warm, asm.bytes());
+                host
+            }
+            None => self.translate(code, pc),
+        };
+        self.prefixes.insert(pc, prefix);
+        self.table.set(pc, prefix);
+        host
+    }
+
+    /// The check in front of an indirectly reached unit: RCX holds the wanted address, and on a mismatch the chain of
+    /// units that share the table entry goes on.
+    fn emit_prefix(&mut self, region: RegionName, pc: u64) -> u64 {
+        let next_in_chain = self.table.get(pc);
+        let mut miss = Assembler::new(self.memory.cold.next());
+        translate::prefix_miss(&mut miss, pc, next_in_chain);
+        let miss_at = self.memory.append(RegionName::Cold, miss.bytes());
+        self.memory.align(region, 16);
+        let base = match region {
+            RegionName::Warm => self.memory.warm.next(),
+            _ => self.memory.hot.next(),
+        };
+        let mut asm = Assembler::new(base);
+        let prefix = translate::prefix_check(&mut asm, self.layout, pc, miss_at);
+        self.memory.append(region, asm.bytes());
+        prefix
+    }
+
+    fn make_room(&mut self) {
+        let memory = &self.memory;
+        if [&memory.hot, &memory.warm, &memory.cold, &memory.constants].iter().any(|region| region.left() < ROOM) {
+            self.flush();
+        }
+    }
+
+    /// Forgets every translation.
+    pub fn flush(&mut self) {
+        self.stats.flushes += 1;
+        self.generation += 1;
+        self.entries.clear();
+        self.prefixes.clear();
+        self.exits.truncate(3);
+        self.units.clear();
+        self.steps.clear();
+        self.pages.clear();
+        self.memory.rewind(self.empty);
+        self.table.fill(self.stubs.indirect_miss);
+    }
+
+    fn translate(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        let started = std::time::Instant::now();
+        let mut asm = std::mem::replace(&mut self.assembler, Assembler::new(0));
+        asm.restart(self.memory.hot.next());
+        let limits = self.limits;
+        let output = translate::unit(self, &mut asm, code, pc, limits);
+        let host = self.memory.append(RegionName::Hot, asm.bytes());
+        let end = host + asm.bytes().len() as u64;
+        self.assembler = asm;
+        self.register(output, host..end);
+        self.stats.translation += started.elapsed();
+        host
+    }
+
+    fn register(&mut self, output: Output, host: Range<u64>) {
+        let number = self.units.len() as u32;
+        let first_step = self.steps.len();
+        let mut last_page = u64::MAX;
+        for step in &output.steps {
+            // An instruction may cross into the next page.
+            for page in [step.pc / PAGE, (step.pc + 14) / PAGE] {
+                if page != last_page {
+                    last_page = page;
+                    let units = self.pages.entry(page).or_default();
+                    if units.is_empty() {
+                        self.new_pages.push(page);
+                    }
+                    if units.last() != Some(&number) {
+                        units.push(number);
+                    }
+                }
+            }
+        }
+        self.stats.units += 1;
+        self.stats.instructions += output.instructions as u64;
+        self.steps.extend_from_slice(&output.steps);
+        self.units.push(Unit { host, steps: first_step..self.steps.len(), entries: output.entries, live: true });
+    }
+
+    /// Tells where a block of the unit under translation begins.
+    pub(super) fn add_entry(&mut self, pc: u64, host: u64) {
+        self.entries.insert(pc, host);
+    }
+
+    pub(super) fn entry(&self, pc: u64) -> Option<u64> {
+        self.entries.get(&pc).copied()
+    }
+
+    /// Makes an exit stub in the cold region. `restore` loads the guest's registers back that are out of place.
+    pub(super) fn emit_exit(&mut self, exit: Exit, restore: impl FnOnce(&mut Assembler)) -> u64 {
+        let number = self.exits.len() as u64;
+        self.exits.push(exit);
+        let mut asm = Assembler::new(self.memory.cold.next());
+        restore(&mut asm);
+        asm.store_slot(self.layout.gpr(0), 0);
+        asm.load_constant(0, number);
+        asm.jump(self.stubs.leave);
+        self.memory.append(RegionName::Cold, asm.bytes())
+    }
+
+    /// Places an eight-byte constant near the code.
+    pub(super) fn emit_constant(&mut self, value: u64) -> u64 {
+        self.memory.append(RegionName::Constants, &value.to_le_bytes())
+    }
+
+    /// Pages that units were translated from for the first time since the last call.
+    pub fn take_new_pages(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.new_pages)
+    }
+
+    /// Drops every unit that was translated from `range`.
+    pub fn invalidate(&mut self, range: Range<u64>) {
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        let mut hit: Vec<u64> = if pages.end - pages.start > self.pages.len() as u64 {
+            self.pages.keys().copied().filter(|page| pages.contains(page)).collect()
+        } else {
+            pages.filter(|page| self.pages.contains_key(page)).collect()
+        };
+        hit.sort_unstable();
+        let units: Vec<u32> = hit.iter().flat_map(|page| self.pages.remove(page).unwrap_or_default()).collect();
+        let entries: usize = units.iter().map(|&unit| self.units[unit as usize].entries.len()).sum();
+        if self.memory.cold.left() < ROOM + entries as u64 * EXIT_SIZE {
+            return self.flush();
+        }
+        for unit in units {
+            self.drop_unit(unit as usize);
+        }
+    }
+
+    fn drop_unit(&mut self, number: usize) {
+        if !std::mem::replace(&mut self.units[number].live, false) {
+            return;
+        }
+        self.stats.invalidated += 1;
+        let entries = std::mem::take(&mut self.units[number].entries);
+        for &(pc, host) in &entries {
+            if self.entries.get(&pc) == Some(&host) {
+                self.entries.remove(&pc);
+            }
+            // The entry becomes an ordinary unlinked jump; its exit links it to the new translation.
+            let mut asm = Assembler::new(host);
+            let stub = self.emit_exit(Exit::Direct { target: pc, link: host + 1 }, |_| {});
+            asm.jump(stub);
+            self.memory.write(host, asm.bytes());
+        }
+    }
+
+    /// What the place `host` in the cache means, if it lies in a translated unit.
+    pub fn find(&self, host: u64) -> Option<Step> {
+        let number = self.units.partition_point(|unit| unit.host.start <= host).checked_sub(1)?;
+        let unit = &self.units[number];
+        if !unit.host.contains(&host) {
+            return None;
+        }
+        let steps = &self.steps[unit.steps.clone()];
+        let index = steps.partition_point(|step| step.host <= host).checked_sub(1)?;
+        Some(steps[index])
+    }
+
+    pub fn contains(&self, host: u64) -> bool {
+        self.memory.range().contains(&host)
+    }
+}

@@ -1,0 +1,117 @@
+//! Where a path counts the guest's clock, and how cheaply.
+//!
+//! The clock counts executed backward branches and indirect jumps: every loop passes one. What counts is a property
+//! of the guest instruction alone, so the clock is the same however the code was cut into units or instrumented.
+//! The count may be taken earlier than the branch, at a point of the same straight run where flags are dead.
+
+use crate::code::path::{GuestCode, decode_at};
+use guest::instruction::{ARITHMETIC_FLAGS, flags_killed, flags_read, may_fault};
+use iced_x86::{FlowControl, Instruction, RflagsBits};
+
+/// How the counter is decremented, from cheap to costly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// No flag is live: subtract.
+    Subtract,
+    /// Only carry is live: decrement.
+    Decrement,
+    /// Flags may be live: through a spilled register.
+    KeepFlags,
+}
+
+/// Count the event of the branch `branch` just before the instruction `before`; both are path indices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    pub before: usize,
+    pub branch: usize,
+    pub form: Form,
+}
+
+/// Whether executing the instruction is an event of the guest's clock.
+pub fn is_event(instruction: &Instruction) -> bool {
+    match instruction.flow_control() {
+        FlowControl::ConditionalBranch => instruction.near_branch_target() <= instruction.ip(),
+        FlowControl::UnconditionalBranch => {
+            instruction.is_jmp_short_or_near() && instruction.near_branch_target() <= instruction.ip()
+        }
+        FlowControl::IndirectBranch => true,
+        _ => false,
+    }
+}
+
+/// Places the events of a path in order.
+pub fn place(code: &dyn GuestCode, instructions: &[Instruction]) -> Vec<Placement> {
+    let mut placements = Vec::new();
+    let mut run_start = 0;
+    for (index, instruction) in instructions.iter().enumerate() {
+        if is_event(instruction) {
+            placements.push(place_one(code, instructions, run_start, index));
+        }
+        if instruction.flow_control() != FlowControl::Next {
+            run_start = index + 1;
+        }
+    }
+    placements
+}
+
+/// The latest point of the straight run where the counter may clobber flags, or the branch itself.
+fn place_one(code: &dyn GuestCode, instructions: &[Instruction], run_start: usize, branch: usize) -> Placement {
+    const LOOK_BACK: usize = 12;
+    let first = run_start.max(branch.saturating_sub(LOOK_BACK));
+    for before in (first..=branch).rev() {
+        if let Some(form) = form_for(live_flags(code, &instructions[before..=branch])) {
+            return Placement { before, branch, form };
+        }
+    }
+    Placement { before: branch, branch, form: Form::KeepFlags }
+}
+
+fn form_for(live: u32) -> Option<Form> {
+    match live {
+        0 => Some(Form::Subtract),
+        RflagsBits::CF => Some(Form::Decrement),
+        _ => None,
+    }
+}
+
+/// The flags that somebody may see before they are overwritten: a later instruction, or whoever looks at the
+/// registers when an instruction faults.
+fn live_flags(code: &dyn GuestCode, run: &[Instruction]) -> u32 {
+    let mut scan = Scan { live: 0, undecided: ARITHMETIC_FLAGS };
+    for instruction in run {
+        if scan.pass(instruction) {
+            return scan.live;
+        }
+    }
+    let last = run.last().expect("a run ends in its branch");
+    if last.flow_control() == FlowControl::UnconditionalBranch {
+        scan.follow(code, last.near_branch_target());
+    }
+    scan.live | scan.undecided
+}
+
+struct Scan {
+    live: u32,
+    undecided: u32,
+}
+
+impl Scan {
+    /// Takes one instruction into account; tells whether every flag is decided.
+    fn pass(&mut self, instruction: &Instruction) -> bool {
+        let seen = if may_fault(instruction) { ARITHMETIC_FLAGS } else { flags_read(instruction) };
+        self.live |= seen & self.undecided;
+        self.undecided &= !(seen | flags_killed(instruction));
+        self.undecided == 0
+    }
+
+    fn follow(&mut self, code: &dyn GuestCode, mut pc: u64) {
+        const LOOK_AHEAD: usize = 6;
+        for _ in 0..LOOK_AHEAD {
+            let Ok(instruction) = decode_at(code, pc) else { return };
+            if instruction.flow_control() != FlowControl::Next || self.pass(&instruction) {
+                return;
+            }
+            pc = instruction.next_ip();
+        }
+    }
+}

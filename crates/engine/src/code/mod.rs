@@ -1,0 +1,9 @@
+//! From guest instructions to code in the cache, and back from a place in the cache to the guest's state.
+
+pub mod assembler;
+pub mod cache;
+pub mod events;
+pub mod memory;
+pub mod path;
+pub mod stubs;
+pub mod translate;

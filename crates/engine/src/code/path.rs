@@ -1,0 +1,110 @@
+//! Which guest instructions make up a translation unit.
+//!
+//! A path starts at its head and runs on through fall-through, unconditional jumps and calls, leaving by side exits at
+//! conditional branches. Longer straight runs mean fewer jumps and better instruction fetch.
+
+use iced_x86::{Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic};
+
+/// Executable guest memory, as the translator reads it.
+pub trait GuestCode {
+    /// The executable bytes from `pc` on, as many as lie together (at least up to the end of the page); empty where
+    /// nothing may be executed.
+    fn fetch(&self, pc: u64) -> &[u8];
+}
+
+/// How long a path may grow.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub instructions: usize,
+    pub branches: usize,
+}
+
+/// How a path ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The last instruction transfers control to where only running it tells.
+    Transfer,
+    /// Control goes on at this guest address, outside the path.
+    Continues(u64),
+    /// The instruction here cannot be fetched; the fault is at `address`.
+    Unfetchable { pc: u64, address: u64 },
+    /// The bytes here are no instruction.
+    Undefined { pc: u64 },
+}
+
+pub struct Path {
+    pub instructions: Vec<Instruction>,
+    pub end: End,
+}
+
+/// One decoded instruction or why there is none.
+pub fn decode_at(code: &dyn GuestCode, pc: u64) -> Result<Instruction, End> {
+    let bytes = code.fetch(pc);
+    if bytes.is_empty() {
+        return Err(End::Unfetchable { pc, address: pc });
+    }
+    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+    let instruction = decoder.decode();
+    if !instruction.is_invalid() {
+        return Ok(instruction);
+    }
+    Err(match decoder.last_error() {
+        DecoderError::NoMoreBytes => End::Unfetchable { pc, address: pc + bytes.len() as u64 },
+        _ => End::Undefined { pc },
+    })
+}
+
+/// Whether control may go on elsewhere than at the next instruction or a constant target.
+fn ends_path(instruction: &Instruction) -> bool {
+    match instruction.flow_control() {
+        FlowControl::Next | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => false,
+        FlowControl::Call => !instruction.is_call_near(),
+        _ => true,
+    }
+}
+
+impl Path {
+    /// Follows the code from `head`; stops where `is_known` says that a translation exists.
+    pub fn follow(code: &dyn GuestCode, head: u64, limits: Limits, is_known: impl Fn(u64) -> bool) -> Path {
+        let mut path = Path { instructions: Vec::with_capacity(32), end: End::Continues(head) };
+        let mut starts = vec![head];
+        let mut pc = head;
+        loop {
+            let instruction = match decode_at(code, pc) {
+                Ok(instruction) => instruction,
+                Err(end) => {
+                    path.end = if path.instructions.is_empty() { end } else { End::Continues(pc) };
+                    return path;
+                }
+            };
+            path.instructions.push(instruction);
+            if ends_path(&instruction) || !is_simple_transfer(&instruction) {
+                path.end = End::Transfer;
+                return path;
+            }
+            let branches = instruction.flow_control() != FlowControl::Next;
+            pc = match instruction.flow_control() {
+                FlowControl::UnconditionalBranch | FlowControl::Call => instruction.near_branch_target(),
+                _ => instruction.next_ip(),
+            };
+            let full = path.instructions.len() >= limits.instructions || starts.len() >= limits.branches;
+            if full || branches && (is_known(pc) || starts.contains(&pc)) {
+                path.end = End::Continues(pc);
+                return path;
+            }
+            if branches {
+                starts.push(pc);
+            }
+        }
+    }
+}
+
+/// Far jumps decode as unconditional branches too, but have no near target.
+fn is_simple_transfer(instruction: &Instruction) -> bool {
+    instruction.flow_control() != FlowControl::UnconditionalBranch || instruction.is_jmp_short_or_near()
+}
+
+/// Whether the instruction enters the kernel.
+pub fn is_system_call(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Syscall
+}

@@ -1,0 +1,547 @@
+//! Emits one unit: copies the guest's instructions, keeping their meaning at another address, and turns control
+//! transfers into jumps inside the cache.
+//!
+//! Original return addresses stay on the guest's stack, and nothing of the engine's ever goes there.
+
+use crate::code::assembler::{Assembler, Condition, Patch};
+use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, Step, Trap};
+use crate::code::events::{self, Form, Placement};
+use crate::code::path::{End, GuestCode, Limits, Path, is_system_call};
+use crate::context::{Layout, RAX, RCX, RSP, SPILL_SLOTS};
+use guest::instruction::{
+    branches_on_count, loads_segment_register, register_named, register_number, registers_used,
+};
+use iced_x86::{Code, ConditionCode, Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+const AX: u8 = RAX as u8;
+const CX: u8 = RCX as u8;
+/// Entries are overwritten by a jump when their unit is dropped, so they must not lie closer together.
+const MIN_ENTRY_DISTANCE: u64 = 5;
+/// Displacements are kept a little below two gigabytes, so that the final address need not be known exactly.
+const REACH: i64 = 0x7fff_0000;
+
+/// What the cache keeps of a unit besides its code.
+pub struct Output {
+    pub steps: Vec<Step>,
+    pub entries: Vec<(u64, u64)>,
+    pub instructions: usize,
+}
+
+struct Emitter<'a> {
+    cache: &'a mut CodeCache,
+    asm: &'a mut Assembler,
+    layout: Layout,
+    output: Output,
+    counted: bool,
+}
+
+/// Translates the path at `head` into `asm`.
+pub fn unit(
+    cache: &mut CodeCache,
+    asm: &mut Assembler,
+    code: &dyn GuestCode,
+    head: u64,
+    limits: Limits,
+) -> Output {
+    let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some());
+    let placements = events::place(code, &path.instructions);
+    let layout = cache.layout;
+    let output = Output { steps: Vec::with_capacity(path.instructions.len() + 8), entries: Vec::new(), instructions: path.instructions.len() };
+    let mut emitter = Emitter { cache, asm, layout, output, counted: false };
+    emitter.path(code, head, &path, &placements);
+    emitter.output
+}
+
+impl Emitter<'_> {
+    fn path(&mut self, code: &dyn GuestCode, head: u64, path: &Path, placements: &[Placement]) {
+        self.entry(head);
+        let mut placements = placements.iter().peekable();
+        for (index, instruction) in path.instructions.iter().enumerate() {
+            if let Some(placement) = placements.next_if(|placement| placement.before == index) {
+                self.count_event(placement, instruction);
+            }
+            let last = index + 1 == path.instructions.len();
+            self.instruction(code, instruction, last && path.end == End::Transfer);
+            if instruction.flow_control() != FlowControl::Next {
+                self.counted = false;
+                if !last {
+                    let next = path.instructions[index + 1].ip();
+                    self.entry(next);
+                }
+            }
+        }
+        self.finish(path.end);
+    }
+
+    /// What follows the last instruction of the path.
+    fn finish(&mut self, end: End) {
+        match end {
+            End::Transfer => {}
+            End::Continues(pc) => {
+                self.link(None, pc);
+            }
+            End::Unfetchable { pc, address } => self.leave(pc, Exit::Unfetchable { pc, address }),
+            End::Undefined { pc } => self.leave(pc, Exit::Trap { pc, kind: Trap::Undefined }),
+        }
+        // The last entry, too, must have room for a jump.
+        self.separate_from_last_entry();
+    }
+
+    fn leave(&mut self, pc: u64, exit: Exit) {
+        self.step(pc, Disturbance::default());
+        let stub = self.cache.emit_exit(exit, |_| {});
+        self.asm.jump(stub);
+    }
+
+    fn separate_from_last_entry(&mut self) {
+        if let Some(&(_, host)) = self.output.entries.last() {
+            let distance = self.asm.here() - host;
+            self.asm.pad(MIN_ENTRY_DISTANCE.saturating_sub(distance) as usize);
+        }
+    }
+
+    /// Lets branches from elsewhere come in here, where the state is the guest's own.
+    fn entry(&mut self, pc: u64) {
+        if self.cache.entry(pc).is_some() {
+            return;
+        }
+        self.separate_from_last_entry();
+        let host = self.asm.here();
+        self.cache.add_entry(pc, host);
+        self.output.entries.push((pc, host));
+    }
+
+    fn step(&mut self, pc: u64, disturbance: Disturbance) {
+        let disturbance = Disturbance { counted: self.counted, ..disturbance };
+        self.output.steps.push(Step { host: self.asm.here(), pc, disturbance });
+    }
+
+    /// A jump to another place of the guest, linked now or when it is first taken.
+    fn link(&mut self, condition: Option<Condition>, target: u64) -> Patch {
+        let known = self.cache.entry(target);
+        let patch = match condition {
+            Some(condition) => self.asm.jump_if(condition, known.unwrap_or(0)),
+            None => self.asm.jump(known.unwrap_or(0)),
+        };
+        if known.is_none() {
+            let stub = self.cache.emit_exit(Exit::Direct { target, link: patch.address() }, |_| {});
+            self.asm.aim(patch, stub);
+        }
+        patch
+    }
+
+    fn count_event(&mut self, placement: &Placement, instruction: &Instruction) {
+        let pc = instruction.ip();
+        let budget = self.layout.budget();
+        self.step(pc, Disturbance::default());
+        match placement.form {
+            Form::Subtract | Form::Decrement => {
+                match placement.form {
+                    Form::Subtract => self.asm.subtract_slot(budget, 1),
+                    _ => self.asm.decrement_slot(budget),
+                }
+                let stub = self.cache.emit_exit(Exit::Budget { pc }, |_| {});
+                self.asm.jump_if(Condition::NOT_ZERO.inverted(), stub);
+            }
+            Form::KeepFlags => {
+                let home = self.layout.spill(0);
+                self.asm.store_slot(home, CX);
+                self.count_in_rcx(pc, |asm| asm.load_slot(CX, home));
+                self.asm.load_slot(CX, home);
+            }
+        }
+        self.counted = true;
+    }
+
+    /// Counts through RCX, whose value `restore` can bring back; `loop` decrements and tests without flags.
+    fn count_in_rcx(&mut self, pc: u64, restore: impl Fn(&mut Assembler)) {
+        let budget = self.layout.budget();
+        self.asm.load_slot(CX, budget);
+        self.step(pc, Disturbance { counting: Counting::Loaded, ..Disturbance::default() });
+        self.asm.raw(&[0xe2, 5]); // loop over the jump
+        let stub = self.cache.emit_exit(Exit::Budget { pc }, restore);
+        self.asm.jump(stub);
+        self.step(pc, Disturbance { counting: Counting::Taken, ..Disturbance::default() });
+        self.asm.store_slot(budget, CX);
+        self.step(pc, Disturbance::default());
+    }
+
+    /// One instruction of the path; `last` tells that it is the transfer that ends it.
+    fn instruction(&mut self, code: &dyn GuestCode, instruction: &Instruction, last: bool) {
+        self.step(instruction.ip(), Disturbance::default());
+        match instruction.flow_control() {
+            FlowControl::Next => self.plain(code, instruction),
+            FlowControl::UnconditionalBranch if !last => {}
+            FlowControl::ConditionalBranch => self.conditional(instruction),
+            FlowControl::Call if instruction.is_call_near() => self.push_return_address(instruction.next_ip()),
+            FlowControl::Return => self.return_to_caller(instruction),
+            FlowControl::IndirectBranch | FlowControl::IndirectCall => self.indirect(instruction),
+            FlowControl::XbeginXabortXend => self.transaction(code, instruction),
+            _ => self.special(instruction),
+        }
+    }
+
+    fn conditional(&mut self, instruction: &Instruction) {
+        let target = instruction.near_branch_target();
+        if !branches_on_count(instruction) {
+            self.link(Some(condition_of(instruction)), target);
+            return;
+        }
+        if matches!(instruction.code(), Code::Loop_rel8_64_ECX | Code::Loope_rel8_64_ECX | Code::Loopne_rel8_64_ECX | Code::Jecxz_rel8_64) {
+            self.asm.raw(&[0x67]);
+        }
+        let opcode = match instruction.mnemonic() {
+            Mnemonic::Loopne => 0xe0,
+            Mnemonic::Loope => 0xe1,
+            Mnemonic::Loop => 0xe2,
+            _ => 0xe3,
+        };
+        // Taken: over the short jump into the long one.
+        self.asm.raw(&[opcode, 2, 0xeb, 5]);
+        self.link(None, target);
+    }
+
+    fn push_return_address(&mut self, address: u64) {
+        if let Ok(small) = i32::try_from(address) {
+            self.asm.raw(&[0x68]);
+            self.asm.raw(&small.to_le_bytes());
+            return;
+        }
+        let constant = self.cache.emit_constant(address);
+        self.asm.raw(&[0xff, 0x35]); // push [rip + …]
+        let displacement = constant.wrapping_sub(self.asm.here() + 4) as i32;
+        self.asm.raw(&displacement.to_le_bytes());
+    }
+
+    fn spill_for_branch(&mut self, pc: u64) {
+        self.asm.store_slot(self.layout.gpr(RCX), CX);
+        self.asm.store_slot(self.layout.gpr(RAX), AX);
+        self.step(pc, Disturbance { branching: true, ..Disturbance::default() });
+    }
+
+    /// Looks the address in RCX up and goes there.
+    fn jump_through_table(&mut self) {
+        self.asm.raw(&[0x0f, 0xb7, 0xc1]); // movzx eax, cx
+        self.asm.raw(&[0xff, 0x24, 0xc5]); // jmp [table + rax*8]
+        self.asm.raw(&self.cache.table.displacement().to_le_bytes());
+    }
+
+    fn return_to_caller(&mut self, instruction: &Instruction) {
+        if !matches!(instruction.code(), Code::Retnq | Code::Retnq_imm16) {
+            return self.special(instruction);
+        }
+        self.spill_for_branch(instruction.ip());
+        self.asm.raw(&[0x59]); // pop rcx
+        if instruction.code() == Code::Retnq_imm16 {
+            self.asm.add_displacement(RSP as u8, i32::from(instruction.immediate16()));
+        }
+        self.jump_through_table();
+    }
+
+    fn indirect(&mut self, instruction: &Instruction) {
+        if !matches!(instruction.code(), Code::Jmp_rm64 | Code::Call_rm64) {
+            return self.special(instruction);
+        }
+        self.spill_for_branch(instruction.ip());
+        self.load_target(instruction);
+        if instruction.flow_control() == FlowControl::IndirectCall {
+            self.push_return_address(instruction.next_ip());
+        }
+        self.jump_through_table();
+    }
+
+    /// Loads the target of an indirect branch into RCX; RAX and RCX still hold the guest's values.
+    fn load_target(&mut self, instruction: &Instruction) {
+        if instruction.op0_kind() == OpKind::Register {
+            let register = register_number(instruction.op0_register()).expect("a branch target is in a general register");
+            if register != CX {
+                self.asm.copy(CX, register);
+            }
+            return;
+        }
+        let mut load = *instruction;
+        load.set_code(Code::Mov_r64_rm64);
+        load.set_op1_kind(OpKind::Memory);
+        load.set_op0_kind(OpKind::Register);
+        load.set_op0_register(Register::RCX);
+        if load.segment_prefix() == Register::DS {
+            load.set_segment_prefix(Register::None); // the no-track prefix
+        }
+        match load.segment_prefix() {
+            Register::FS => load.set_segment_prefix(Register::GS),
+            Register::GS => {
+                self.materialise(&mut load, CX);
+            }
+            _ => {}
+        }
+        if load.is_ip_rel_memory_operand() && !self.reaches(load.ip_rel_memory_address()) {
+            self.materialise(&mut load, CX);
+        }
+        self.encode(&load);
+    }
+
+    /// Transactions always abort: `xbegin` goes to its fallback with a zero status.
+    fn transaction(&mut self, code: &dyn GuestCode, instruction: &Instruction) {
+        if instruction.mnemonic() != Mnemonic::Xbegin {
+            self.plain(code, instruction);
+            self.link(None, instruction.next_ip());
+            return;
+        }
+        self.asm.load_constant(AX, 0);
+        self.link(None, instruction.near_branch_target());
+    }
+
+    /// System calls and instructions that need the engine.
+    fn special(&mut self, instruction: &Instruction) {
+        let pc = instruction.ip();
+        let exit = if is_system_call(instruction) {
+            Exit::SystemCall { next: instruction.next_ip() }
+        } else {
+            let kind = match instruction.mnemonic() {
+                Mnemonic::Int3 => Trap::Breakpoint,
+                Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => Trap::Undefined,
+                _ => Trap::Unsupported,
+            };
+            Exit::Trap { pc, kind }
+        };
+        let stub = self.cache.emit_exit(exit, |_| {});
+        self.asm.jump(stub);
+    }
+
+    fn reaches(&self, target: u64) -> bool {
+        (target.wrapping_sub(self.asm.here()) as i64).abs() < REACH
+    }
+
+    /// An instruction that goes on to the next one.
+    fn plain(&mut self, code: &dyn GuestCode, instruction: &Instruction) {
+        if names_fs_or_gs(instruction) {
+            return self.special(instruction);
+        }
+        let bytes = &code.fetch(instruction.ip())[..instruction.len()];
+        match instruction.mnemonic() {
+            Mnemonic::Rdfsbase | Mnemonic::Wrfsbase => {
+                // The guest's FS base lives in GS: the neighbouring opcode extension.
+                let (modrm, head) = bytes.split_last().expect("an instruction has bytes");
+                self.asm.raw(head);
+                return self.asm.raw(&[modrm + 8]);
+            }
+            Mnemonic::Rdgsbase | Mnemonic::Wrgsbase => return self.gs_base(instruction),
+            _ => {}
+        }
+        let far_rip = instruction.is_ip_rel_memory_operand()
+            && (instruction.memory_base() == Register::EIP || !self.reaches(instruction.ip_rel_memory_address()));
+        if far_rip || instruction.segment_prefix() == Register::GS && uses_memory(instruction) {
+            return self.at_materialised_address(instruction);
+        }
+        self.copy(instruction, bytes);
+    }
+
+    /// Copies the instruction's bytes, adjusting a RIP-relative displacement and an FS prefix.
+    fn copy(&mut self, instruction: &Instruction, bytes: &[u8]) {
+        let mut copy = [0u8; 16];
+        let copy = &mut copy[..bytes.len()];
+        copy.copy_from_slice(bytes);
+        if instruction.segment_prefix() == Register::FS {
+            for byte in copy.iter_mut().take_while(|byte| is_legacy_prefix(**byte)) {
+                if *byte == 0x64 {
+                    *byte = 0x65;
+                }
+            }
+        }
+        if instruction.is_ip_rel_memory_operand() {
+            let at = displacement_offset(instruction, bytes);
+            let next = self.asm.here() + bytes.len() as u64;
+            let displacement = instruction.ip_rel_memory_address().wrapping_sub(next) as i32;
+            copy[at..at + 4].copy_from_slice(&displacement.to_le_bytes());
+        }
+        self.asm.raw(copy);
+    }
+
+    fn gs_base(&mut self, instruction: &Instruction) {
+        let register = register_number(instruction.op0_register()).expect("rdgsbase names a general register");
+        let slot = self.layout.guest_gs();
+        if instruction.mnemonic() == Mnemonic::Rdgsbase {
+            self.asm.load_slot(register, slot);
+            if instruction.op0_register().is_gpr32() {
+                let mut narrow = Instruction::with2(Code::Mov_r32_rm32, instruction.op0_register(), instruction.op0_register())
+                    .expect("a plain register move");
+                narrow.set_ip(instruction.ip());
+                self.encode(&narrow);
+            }
+        } else {
+            self.asm.store_slot(slot, register);
+        }
+    }
+
+    /// Runs the instruction with its address in a spilled register.
+    fn at_materialised_address(&mut self, instruction: &Instruction) {
+        let used = registers_used(&mut self.cache.factory, instruction);
+        let register = (0..16u8)
+            .rev()
+            .find(|&register| register != RSP as u8 && !used.contains(register))
+            .expect("no instruction uses all registers");
+        let home = self.layout.spill(SPILL_SLOTS - 1);
+        self.asm.store_slot(home, register);
+        let spilled = Disturbance { spilled: Some(register), ..Disturbance::default() };
+        self.step(instruction.ip(), spilled);
+        let mut moved = *instruction;
+        self.materialise(&mut moved, register);
+        self.encode(&moved);
+        self.asm.load_slot(register, home);
+    }
+
+    /// Computes the memory operand's address into `register` and makes it the operand's base.
+    fn materialise(&mut self, instruction: &mut Instruction, register: u8) {
+        let named = register_named(register);
+        let displacement = instruction.memory_displacement64();
+        if instruction.is_ip_rel_memory_operand() {
+            let mut address = instruction.ip_rel_memory_address();
+            if instruction.memory_base() == Register::EIP {
+                address = u64::from(address as u32);
+            }
+            self.asm.load_constant(register, address);
+            if instruction.segment_prefix() == Register::GS {
+                self.add_guest_gs(register);
+            }
+        } else {
+            let mut lea = Instruction::with2(
+                Code::Lea_r64_m,
+                named,
+                iced_x86::MemoryOperand::new(
+                    instruction.memory_base(),
+                    instruction.memory_index(),
+                    instruction.memory_index_scale(),
+                    displacement as i64,
+                    instruction.memory_displ_size().max(u32::from(displacement != 0)),
+                    false,
+                    Register::None,
+                ),
+            )
+            .expect("every memory operand can be computed");
+            lea.set_ip(instruction.ip());
+            self.encode(&lea);
+            self.add_guest_gs(register);
+        }
+        instruction.set_segment_prefix(Register::None);
+        instruction.set_memory_base(named);
+        instruction.set_memory_index(Register::None);
+        instruction.set_memory_index_scale(1);
+        instruction.set_memory_displacement64(0);
+        instruction.set_memory_displ_size(0);
+    }
+
+    /// Adds the guest's GS base without touching flags or another register.
+    fn add_guest_gs(&mut self, register: u8) {
+        // xchg keeps flags: park the sum's one half in the branch slot, which is free between branches.
+        let other = if register == AX { CX } else { AX };
+        let home = self.layout.branch_target();
+        self.asm.store_slot(home, other);
+        self.asm.load_slot(other, self.layout.guest_gs());
+        let sum = Instruction::with2(
+            Code::Lea_r64_m,
+            register_named(register),
+            iced_x86::MemoryOperand::with_base_index(register_named(register), register_named(other)),
+        )
+        .expect("a sum of two registers");
+        self.encode(&sum);
+        self.asm.load_slot(other, home);
+    }
+
+    fn encode(&mut self, instruction: &Instruction) {
+        let here = self.asm.here();
+        match self.cache.encoder.encode(instruction, here) {
+            Ok(_) => {
+                let mut buffer = self.cache.encoder.take_buffer();
+                self.asm.raw(&buffer);
+                buffer.clear();
+                self.cache.encoder.set_buffer(buffer);
+            }
+            Err(_) => {
+                let _ = self.cache.encoder.take_buffer();
+                let stub = self.cache.emit_exit(Exit::Trap { pc: instruction.ip(), kind: Trap::Unsupported }, |_| {});
+                self.asm.jump(stub);
+            }
+        }
+    }
+}
+
+fn uses_memory(instruction: &Instruction) -> bool {
+    (0..instruction.op_count()).any(|operand| {
+        !matches!(instruction.op_kind(operand), OpKind::Register) && instruction.memory_segment() != Register::None
+            && matches!(
+                instruction.op_kind(operand),
+                OpKind::Memory | OpKind::MemorySegSI | OpKind::MemorySegESI | OpKind::MemorySegRSI | OpKind::MemorySegDI | OpKind::MemorySegEDI | OpKind::MemorySegRDI
+            )
+    })
+}
+
+/// Loads of FS or GS would take them from the engine.
+fn names_fs_or_gs(instruction: &Instruction) -> bool {
+    loads_segment_register(instruction) && matches!(instruction.op0_register(), Register::FS | Register::GS)
+}
+
+fn is_legacy_prefix(byte: u8) -> bool {
+    matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0x66 | 0x67 | 0xf0 | 0xf2 | 0xf3)
+}
+
+fn displacement_offset(instruction: &Instruction, bytes: &[u8]) -> usize {
+    // The decoder tells offsets only of what it has just decoded.
+    let mut decoder = Decoder::with_ip(64, bytes, instruction.ip(), 0);
+    let _ = decoder.decode();
+    decoder.get_constant_offsets(instruction).displacement_offset()
+}
+
+fn condition_of(instruction: &Instruction) -> Condition {
+    Condition(match instruction.condition_code() {
+        ConditionCode::o => 0,
+        ConditionCode::no => 1,
+        ConditionCode::b => 2,
+        ConditionCode::ae => 3,
+        ConditionCode::e => 4,
+        ConditionCode::ne => 5,
+        ConditionCode::be => 6,
+        ConditionCode::a => 7,
+        ConditionCode::s => 8,
+        ConditionCode::ns => 9,
+        ConditionCode::p => 10,
+        ConditionCode::np => 11,
+        ConditionCode::l => 12,
+        ConditionCode::ge => 13,
+        ConditionCode::le => 14,
+        ConditionCode::g => 15,
+        ConditionCode::None => unreachable!("a conditional branch has a condition"),
+    })
+}
+
+/// Emits the check that RCX is `pc`, which falls into what follows with the guest's RAX and RCX restored, and returns
+/// the address that the branch table is to hold. The jump to `miss` lies in front of it, in reach of a short branch.
+pub fn prefix_check(asm: &mut Assembler, layout: Layout, pc: u64, miss: u64) -> u64 {
+    let to_miss = asm.here();
+    asm.jump(miss);
+    let prefix = asm.here();
+    // RCX becomes one on a match, which `loop` takes to zero and falls through.
+    subtract_from_rcx(asm, pc.wrapping_sub(1));
+    let back = to_miss.wrapping_sub(asm.here() + 2) as i8;
+    asm.raw(&[0xe2, back as u8]);
+    asm.load_slot(AX, layout.gpr(RAX));
+    asm.load_slot(CX, layout.gpr(RCX));
+    prefix
+}
+
+/// Undoes the check's arithmetic (RCX holds the wanted address less `pc`) and tries the next unit of the chain.
+pub fn prefix_miss(asm: &mut Assembler, pc: u64, next_in_chain: u64) {
+    subtract_from_rcx(asm, pc.wrapping_neg());
+    asm.jump(next_in_chain);
+}
+
+/// RCX -= value, through RAX where the value is large; leaves flags alone.
+fn subtract_from_rcx(asm: &mut Assembler, value: u64) {
+    let negated = value.wrapping_neg();
+    match i32::try_from(negated as i64) {
+        Ok(small) => asm.add_displacement(CX, small),
+        Err(_) => {
+            asm.load_constant(AX, negated);
+            asm.raw(&[0x48, 0x8d, 0x0c, 0x01]); // lea rcx, [rcx + rax]
+        }
+    }
+}

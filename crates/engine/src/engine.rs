@@ -1,0 +1,225 @@
+//! The one engine of the process, and what its embedder is told.
+
+use crate::code::cache::CacheStats;
+use crate::code::stubs::Stubs;
+use crate::context::{Context, Fault};
+use crate::private::PrivateDescriptors;
+use crate::signals::frame::XState;
+use crate::turn::{Turn, TurnStats, Watcher};
+use crate::world::World;
+use sched::ThreadId;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// How a guest is to be run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Programs that the guest executes run under the engine too; these are the words put before their path.
+    pub follow: Option<Vec<Vec<u8>>>,
+    /// End the run when no thread can ever go on.
+    pub report_deadlock: bool,
+    /// Fills what the kernel would fill with random bytes at program start.
+    pub seed: u64,
+}
+
+/// A guest thread in a report.
+#[derive(Clone, Debug)]
+pub struct ThreadFacts {
+    pub id: ThreadId,
+    pub tid: i32,
+    /// General-purpose registers in encoding order.
+    pub registers: [u64; 16],
+    pub pc: u64,
+    pub rflags: u64,
+    /// What the thread is doing, in words.
+    pub state: String,
+}
+
+/// The guest is about to die of a signal.
+#[derive(Clone, Debug)]
+pub struct Crash {
+    pub signal: i32,
+    pub fault: Option<Fault>,
+    pub thread: ThreadId,
+    pub threads: Vec<ThreadFacts>,
+}
+
+/// Figures of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Stats {
+    pub cache: CacheStats,
+    pub code_bytes: u64,
+    pub turn: TurnStats,
+    pub system_calls: u64,
+    pub exits: u64,
+    pub signals: u64,
+    /// Clock events of the thread that ended the run.
+    pub clock: u64,
+}
+
+/// Who embeds the engine: presentation is its business.
+pub trait Host: Send + Sync {
+    /// An unhandled fatal signal; the guest's output is complete and its memory still there.
+    fn crashed(&self, crash: &Crash);
+    /// No thread can ever run again.
+    fn deadlocked(&self, threads: &[ThreadFacts]);
+    /// The process is about to end.
+    fn finished(&self, stats: &Stats);
+    /// One line for the user, at most once for each cause.
+    fn notice(&self, line: &str);
+}
+
+pub struct Engine {
+    world: Mutex<World>,
+    pub turn: Turn,
+    pub options: Options,
+    pub private: PrivateDescriptors,
+    host: Box<dyn Host>,
+    stubs: Stubs,
+    code_range: Range<u64>,
+    xstate: XState,
+    system_calls: AtomicU64,
+    exits: AtomicU64,
+    signals: AtomicU64,
+    finished: AtomicBool,
+}
+
+static ENGINE: OnceLock<Engine> = OnceLock::new();
+
+impl Engine {
+    /// Starts the engine of this process; there can be only one.
+    pub fn start(world: World, turn: Turn, options: Options, private: PrivateDescriptors, host: Box<dyn Host>) -> &'static Engine {
+        let engine = Engine {
+            stubs: world.cache.stubs(),
+            code_range: world.cache.ranges()[0].clone(),
+            world: Mutex::new(world),
+            turn,
+            options,
+            private,
+            host,
+            xstate: XState::find(),
+            system_calls: AtomicU64::new(0),
+            exits: AtomicU64::new(0),
+            signals: AtomicU64::new(0),
+            finished: AtomicBool::new(false),
+        };
+        ENGINE.get_or_init(|| engine)
+    }
+
+    pub fn get() -> &'static Engine {
+        ENGINE.get().expect("the engine has been started")
+    }
+
+    pub fn if_started() -> Option<&'static Engine> {
+        ENGINE.get()
+    }
+
+    /// The guest's world. Only the thread with the turn asks for it, so the lock is never contended.
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// For signal handlers, which must not wait.
+    pub fn try_world(&self) -> Option<MutexGuard<'_, World>> {
+        self.world.try_lock().ok()
+    }
+
+    pub fn cache_is_at(&self, host: u64) -> bool {
+        self.code_range.contains(&host)
+    }
+
+    pub fn stubs(&self) -> Stubs {
+        self.stubs
+    }
+
+    pub fn code_range(&self) -> Range<u64> {
+        self.code_range.clone()
+    }
+
+    pub fn xstate(&self) -> XState {
+        self.xstate
+    }
+
+    pub fn count_system_call(&self) {
+        bump(&self.system_calls);
+    }
+
+    pub fn count_exit(&self) {
+        bump(&self.exits);
+    }
+
+    pub fn count_signal(&self) {
+        bump(&self.signals);
+    }
+
+    pub fn notice(&self, line: &str) {
+        self.host.notice(line);
+    }
+
+    /// Tells the embedder of a signal that ends the guest.
+    pub fn report_crash(&self, context: &Context, signal: i32, fault: Option<Fault>) {
+        let threads = self.threads();
+        self.host.crashed(&Crash { signal, fault, thread: ThreadId(context.thread), threads });
+    }
+
+    fn threads(&self) -> Vec<ThreadFacts> {
+        let mut threads = Vec::new();
+        self.turn.inspect(|id, context, state| {
+            threads.push(ThreadFacts {
+                id,
+                tid: context.tid,
+                registers: context.gpr,
+                pc: context.pc,
+                rflags: context.rflags,
+                state,
+            });
+        });
+        threads
+    }
+
+    /// To be called right before the process ends.
+    pub fn finish(&self) {
+        if self.finished.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (cache, code_bytes) = {
+            let world = self.world();
+            (world.cache.stats, world.cache.code_bytes())
+        };
+        let stats = Stats {
+            cache,
+            code_bytes,
+            turn: self.turn.stats(),
+            system_calls: self.system_calls.load(Ordering::Relaxed),
+            exits: self.exits.load(Ordering::Relaxed),
+            signals: self.signals.load(Ordering::Relaxed),
+            clock: crate::context::of_this_thread().clock(),
+        };
+        self.host.finished(&stats);
+    }
+
+    /// In a forked child the figures and their report are the parent's.
+    pub fn silence_after_fork(&self) {
+        self.finished.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Only the thread with the turn counts, so no locked instruction is needed.
+fn bump(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+impl Watcher for Engine {
+    fn deadlock(&self) {
+        if !self.options.report_deadlock || self.world().actions.any_handler() {
+            return;
+        }
+        self.host.deadlocked(&self.threads());
+        self.finish();
+        crate::kernel::call(libc::SYS_exit_group as u64, [DEADLOCK_STATUS, 0, 0, 0, 0, 0]);
+    }
+}
+
+/// The exit status of a run that ended because no thread could go on, as `timeout` uses it.
+pub const DEADLOCK_STATUS: u64 = 124;

@@ -1,0 +1,80 @@
+//! The engine's own descriptors, kept where the guest does not look and guarded where it might.
+
+use crate::kernel;
+
+/// Descriptors of the engine's.
+#[derive(Clone, Debug)]
+pub struct PrivateDescriptors {
+    /// A copy of standard error as it was at the start.
+    pub messages: i32,
+    /// The engine's own executable, to run children under it.
+    pub executable: i32,
+    /// Wakes the idle thread.
+    pub kick: i32,
+}
+
+impl PrivateDescriptors {
+    /// Opens them all; `Err` says what is missing.
+    pub fn open() -> std::io::Result<PrivateDescriptors> {
+        let messages = raise(2).unwrap_or(-1);
+        let path = c"/proc/self/exe";
+        let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
+        let opened = check(kernel::call(
+            libc::SYS_openat as u64,
+            [libc::AT_FDCWD as i64 as u64, path.as_ptr() as u64, flags, 0, 0, 0],
+        ))?;
+        let executable = move_up(opened)?;
+        Ok(PrivateDescriptors { messages, executable, kick: new_kick()? })
+    }
+
+    pub fn contains(&self, descriptor: i32) -> bool {
+        descriptor >= 0 && [self.messages, self.executable, self.kick].contains(&descriptor)
+    }
+
+    /// In ascending order.
+    pub fn sorted(&self) -> Vec<u32> {
+        let mut all: Vec<u32> =
+            [self.messages, self.executable, self.kick].into_iter().filter_map(|fd| u32::try_from(fd).ok()).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Gives a forked child its own event counter under the same number.
+    pub fn renew_after_fork(&self) {
+        let fresh = kernel::call(libc::SYS_eventfd2 as u64, [0, EVENT_FLAGS, 0, 0, 0, 0]);
+        if fresh >= 0 {
+            kernel::call(libc::SYS_dup3 as u64, [fresh as u64, self.kick as u64, libc::O_CLOEXEC as u64, 0, 0, 0]);
+            kernel::call(libc::SYS_close as u64, [fresh as u64, 0, 0, 0, 0, 0]);
+        }
+    }
+}
+
+const EVENT_FLAGS: u64 = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as u64;
+
+fn new_kick() -> std::io::Result<i32> {
+    let event = check(kernel::call(libc::SYS_eventfd2 as u64, [0, EVENT_FLAGS, 0, 0, 0, 0]))?;
+    move_up(event)
+}
+
+fn check(result: i64) -> std::io::Result<i32> {
+    if result < 0 { Err(std::io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as i32) }
+}
+
+/// A number below which the guest will hardly get, but within the limit.
+fn floor() -> u64 {
+    let mut limit = [0u64; 2];
+    let arguments = [0, libc::RLIMIT_NOFILE as u64, 0, limit.as_mut_ptr() as u64, 0, 0];
+    kernel::call(libc::SYS_prlimit64 as u64, arguments);
+    limit[0].clamp(16, 65_536).saturating_sub(8)
+}
+
+fn raise(descriptor: i32) -> std::io::Result<i32> {
+    let arguments = [descriptor as u64, libc::F_DUPFD_CLOEXEC as u64, floor(), 0, 0, 0];
+    check(kernel::call(libc::SYS_fcntl as u64, arguments))
+}
+
+fn move_up(descriptor: i32) -> std::io::Result<i32> {
+    let high = raise(descriptor);
+    kernel::call(libc::SYS_close as u64, [descriptor as u64, 0, 0, 0, 0, 0]);
+    high
+}

@@ -1,0 +1,78 @@
+//! Forking the host process.
+#![allow(unsafe_code)]
+
+use crate::context::Context;
+
+/// Forks with the C library, which keeps its own locks sane in the child.
+pub fn fork() -> i64 {
+    // SAFETY: the caller holds the scheduler and the world, so the child finds both consistent; all other host threads
+    // are parked or in the kernel.
+    match unsafe { libc::fork() } {
+        -1 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN)),
+        pid => i64::from(pid),
+    }
+}
+
+const STACK_SIZE: usize = 256 << 10;
+
+std::arch::global_asm!(
+    // vfork(flags: rdi, stack: rsi, function: rdx, argument: rcx) -> pid; the child calls function(argument)
+    ".globl whodunit_vfork",
+    ".hidden whodunit_vfork",
+    "whodunit_vfork:",
+    "push r12",
+    "push r13",
+    "mov r12, rdx",
+    "mov r13, rcx",
+    "mov eax, 56",
+    "xor edx, edx",
+    "xor r10d, r10d",
+    "xor r8d, r8d",
+    "syscall",
+    "test rax, rax",
+    "jz 1f",
+    "pop r13",
+    "pop r12",
+    "ret",
+    "1:",
+    "xor ebp, ebp",
+    "mov rdi, r13",
+    "call r12",
+    "ud2",
+);
+
+unsafe extern "C" {
+    fn whodunit_vfork(flags: u64, stack: u64, function: extern "C" fn(*mut Child), argument: *mut Child) -> i64;
+}
+
+struct Child {
+    context: *mut Context,
+    body: Option<Box<dyn FnOnce(&mut Context)>>,
+}
+
+extern "C" fn child_main(child: *mut Child) {
+    // SAFETY: the parent, suspended until we are gone, keeps both alive; we are the only user meanwhile.
+    let (child, context) = unsafe { (&mut *child, &mut *(*child).context) };
+    if let Some(body) = child.body.take() {
+        body(context);
+    }
+    std::process::abort();
+}
+
+/// Runs `body`, which must not return, in a child that shares this process's memory; returns the child's id when it
+/// has executed another program or ended. The context is as it was.
+pub fn vfork(context: &mut Context, flags: u64, body: impl FnOnce(&mut Context) + 'static) -> i64 {
+    let mut child = Child { context, body: Some(Box::new(body)) };
+    // SAFETY: a bitwise copy to put back later; `Context` owns nothing, and only the child touches it in between.
+    let saved = unsafe { std::ptr::read(context) };
+    let mut stack = vec![0u8; STACK_SIZE];
+    let top = (stack.as_mut_ptr() as u64 + STACK_SIZE as u64) & !15;
+    // SAFETY: the child has its own stack and never returns into ours; the kernel suspends us until it is done, and
+    // shared state changes only as if this thread had changed it.
+    let pid = unsafe { whodunit_vfork(flags, top, child_main, &mut child) };
+    let wake = context.wake.load(std::sync::atomic::Ordering::SeqCst);
+    // SAFETY: as above.
+    unsafe { std::ptr::write(context, saved) };
+    context.wake.store(wake, std::sync::atomic::Ordering::SeqCst);
+    pid
+}

@@ -1,0 +1,149 @@
+//! The loop of every guest thread: run translated code until it leaves, do what it left for, go on.
+
+use crate::code::cache::{Exit, Trap};
+use crate::context::{Context, Fault, RAX, RDI, RSP};
+use crate::engine::Engine;
+use crate::kernel;
+use crate::signals::deliver;
+use crate::syscalls::{self, Flow};
+use sched::Reason;
+
+/// Page-fault error code of an instruction fetch from user mode.
+const FETCH_ERROR: u64 = 0x14;
+const PAGE_FAULT: u64 = 14;
+const INVALID_OPCODE: u64 = 6;
+const BREAKPOINT: u64 = 3;
+/// `SI_KERNEL`, `ILL_ILLOPN`, `SEGV_MAPERR` and `SEGV_ACCERR` as the kernel's headers have them.
+const SI_KERNEL: i32 = 0x80;
+const ILL_ILLOPN: i32 = 2;
+const SEGV_MAPERR: i32 = 1;
+const SEGV_ACCERR: i32 = 2;
+
+/// Runs guest code on this host thread until the guest thread ends.
+pub fn run(engine: &'static Engine, context: &mut Context) {
+    let enter = engine.stubs().enter;
+    let mut host = 0;
+    loop {
+        if host == 0 {
+            if context.has_pending_signal() {
+                deliver::pending(engine, context);
+            }
+            if is_vsyscall(context.pc) {
+                vsyscall(context);
+                continue;
+            }
+            host = engine.world().host_for(context.pc);
+        }
+        kernel::enter(enter, host);
+        engine.count_exit();
+        let exit = engine.world().cache.exit(context.exit);
+        host = match exit {
+            Exit::Indirect => {
+                context.pc = context.branch_target;
+                if is_vsyscall(context.pc) { 0 } else { engine.world().host_for_indirect(context.pc) }
+            }
+            Exit::Direct { target, link } => {
+                context.pc = target;
+                engine.world().link(target, link)
+            }
+            Exit::SystemCall { next } => match syscalls::dispatch(engine, context, next) {
+                Flow::Goes => 0,
+                Flow::Ends => return,
+            },
+            Exit::Budget { pc } => {
+                context.pc = pc;
+                out_of_budget(engine, context);
+                0
+            }
+            Exit::Interrupted => 0,
+            Exit::Fault => {
+                fault(engine, context);
+                0
+            }
+            Exit::Unfetchable { pc, address } => {
+                context.pc = pc;
+                unfetchable(engine, context, address);
+                0
+            }
+            Exit::Trap { pc, kind } => {
+                context.pc = pc;
+                trap(engine, context, kind);
+                0
+            }
+        };
+    }
+}
+
+/// The budget is used up, or a stop request took it.
+fn out_of_budget(engine: &Engine, context: &mut Context) {
+    context.budget = 1;
+    if context.has_pending_signal() {
+        return; // delivered before anything else runs, which gives the budget back
+    }
+    if context.deferred > 0 {
+        context.release_deferred();
+        return;
+    }
+    engine.turn.switch(context, Reason::QuantumOver);
+}
+
+fn fault(engine: &Engine, context: &mut Context) {
+    let fault = context.fault;
+    let own_protection = fault.signal == libc::SIGSEGV && fault.code == SEGV_ACCERR;
+    if own_protection && engine.world().write_to_guarded(fault.address) {
+        return;
+    }
+    deliver::fault(engine, context, fault);
+}
+
+fn unfetchable(engine: &Engine, context: &mut Context, address: u64) {
+    let mapped = engine.world().space.find(address).is_some();
+    let canonical = address < 1 << 47;
+    let fault = if canonical {
+        let code = if mapped { SEGV_ACCERR } else { SEGV_MAPERR };
+        let error = FETCH_ERROR | u64::from(mapped);
+        Fault { signal: libc::SIGSEGV, code, address, error, trap: PAGE_FAULT }
+    } else {
+        // A general protection fault carries no address.
+        Fault { signal: libc::SIGSEGV, code: SI_KERNEL, address: 0, error: 0, trap: 13 }
+    };
+    deliver::fault(engine, context, fault);
+}
+
+fn trap(engine: &Engine, context: &mut Context, kind: Trap) {
+    let fault = match kind {
+        Trap::Undefined | Trap::Unsupported => {
+            if kind == Trap::Unsupported {
+                let what = format!("the instruction at {:#x} is not supported; it raises SIGILL", context.pc);
+                if engine.world().mention_once(&what) {
+                    engine.notice(&what);
+                }
+            }
+            Fault { signal: libc::SIGILL, code: ILL_ILLOPN, address: context.pc, error: 0, trap: INVALID_OPCODE }
+        }
+        Trap::Breakpoint => {
+            context.pc += 1;
+            Fault { signal: libc::SIGTRAP, code: SI_KERNEL, address: 0, error: 0, trap: BREAKPOINT }
+        }
+    };
+    deliver::fault(engine, context, fault);
+}
+
+/// The fixed page with three old entry points, which old static programs still call.
+const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
+
+fn is_vsyscall(pc: u64) -> bool {
+    matches!(pc.wrapping_sub(VSYSCALL), 0 | 0x400 | 0x800)
+}
+
+fn vsyscall(context: &mut Context) {
+    let number = match context.pc.wrapping_sub(VSYSCALL) {
+        0 => libc::SYS_gettimeofday,
+        0x400 => libc::SYS_time,
+        _ => libc::SYS_getcpu,
+    };
+    let arguments = [context.gpr[RDI], context.gpr[6], context.gpr[2], 0, 0, 0];
+    context.gpr[RAX] = kernel::call(number as u64, arguments) as u64;
+    context.pc = kernel::read(context.gpr[RSP]).unwrap_or(0);
+    context.gpr[RSP] += 8;
+}

@@ -1,0 +1,146 @@
+//! Running the guest's handlers, and ending the guest where it has none.
+
+use crate::context::{Context, Fault, RAX, RDI, RDX, RSI, RSP};
+use crate::engine::Engine;
+use crate::kernel;
+use crate::signals::frame::{self, Frame};
+use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, host};
+use std::sync::atomic::Ordering;
+
+const TRAP_FLAG: u64 = 0x100;
+const DIRECTION_FLAG: u64 = 0x400;
+const RESUME_FLAG: u64 = 0x1_0000;
+const SYSCALL_LENGTH: u64 = 2;
+
+/// Delivers the signal that the engine's handler has noted for this thread.
+pub fn pending(engine: &Engine, context: &mut Context) {
+    let signal = context.signal_pending.load(Ordering::SeqCst) as i32;
+    let info = context.signal_info;
+    let blocked = context.signal_mask & bit(signal) != 0 && context.suspended_mask.is_none();
+    context.signal_pending.store(0, Ordering::SeqCst);
+    context.release_deferred();
+    if blocked {
+        // The guest blocked it after it had come: give it back to the kernel, which keeps it until it is unblocked.
+        host::set_kernel_mask(context.signal_mask);
+        give_back(context, signal, &info);
+        return;
+    }
+    deliver(engine, context, signal, &info, [0; 3]);
+}
+
+fn give_back(context: &Context, signal: i32, info: &[u64; 16]) {
+    let process = std::process::id() as u64;
+    let arguments = [process, context.tid as u64, signal as u64, info.as_ptr() as u64, 0, 0];
+    kernel::call(libc::SYS_rt_tgsigqueueinfo as u64, arguments);
+}
+
+/// Delivers a synchronous fault at the current instruction.
+pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
+    let mut info = [0u64; 16];
+    info[0] = fault.signal as u32 as u64;
+    info[1] = fault.code as u32 as u64;
+    info[2] = match fault.signal {
+        libc::SIGSEGV | libc::SIGBUS => fault.address,
+        // The kernel reports the instruction, and saw ours.
+        _ => context.pc,
+    };
+    context.fault = fault;
+    let blocked = context.signal_mask & bit(fault.signal) != 0;
+    let action = engine.world().actions.get(fault.signal);
+    if blocked || !action.has_handler() {
+        die(engine, context, fault.signal, Some(fault));
+    }
+    deliver(engine, context, fault.signal, &info, [fault.error, fault.trap, fault.address]);
+}
+
+fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16], fault: [u64; 3]) {
+    let action = engine.world().actions.get(signal);
+    let old_mask = context.suspended_mask.take().unwrap_or(context.signal_mask);
+    if !action.has_handler() {
+        context.signal_mask = old_mask;
+        host::set_kernel_mask(old_mask);
+        restart_call(context, true);
+        let crashes = matches!(default_action(signal), DefaultAction::Terminate | DefaultAction::Crash);
+        if action.handler == Action::DEFAULT && crashes {
+            die(engine, context, signal, None);
+        }
+        return;
+    }
+    restart_call(context, action.has(libc::SA_RESTART));
+    let frame = Frame { info, mask: old_mask, restorer: action.restorer, fault };
+    let top = alternate_stack_top(context, action);
+    let Ok(pushed) = frame::push(context, engine.xstate(), &frame, top) else {
+        // As the kernel does when the stack is gone.
+        die(engine, context, libc::SIGSEGV, Some(Fault { signal: libc::SIGSEGV, ..context.fault }));
+    };
+    enter_handler(engine, context, signal, action, &pushed);
+}
+
+fn enter_handler(engine: &Engine, context: &mut Context, signal: i32, action: Action, pushed: &frame::Pushed) {
+    context.gpr[RSP] = pushed.stack;
+    context.gpr[RDI] = signal as u64;
+    context.gpr[RSI] = pushed.info;
+    context.gpr[RDX] = pushed.ucontext;
+    context.gpr[RAX] = 0;
+    context.pc = action.handler;
+    context.rflags &= !(TRAP_FLAG | DIRECTION_FLAG | RESUME_FLAG);
+    let mut mask = context.signal_mask | action.mask;
+    if !action.has(libc::SA_NODEFER) {
+        mask |= bit(signal);
+    }
+    context.signal_mask = mask & !UNBLOCKABLE;
+    host::set_kernel_mask(context.signal_mask);
+    if action.has(libc::SA_RESETHAND) {
+        engine.world().actions.set(signal, Action::default());
+        if !super::SYNCHRONOUS.contains(&signal) {
+            host::kernel_action(signal, Some(Action::default()));
+        }
+    }
+    engine.count_signal();
+}
+
+/// Makes an interrupted system call run again after the handler, or leaves its EINTR.
+fn restart_call(context: &mut Context, asked: bool) {
+    if let Some((number, restarts)) = context.interrupted_call.take()
+        && asked
+        && restarts
+    {
+        context.gpr[RAX] = number;
+        context.pc -= SYSCALL_LENGTH;
+    }
+}
+
+/// The top of the alternate stack if the handler wants it and is not on it already.
+fn alternate_stack_top(context: &Context, action: Action) -> Option<u64> {
+    let [start, flags, size] = context.alternate_stack;
+    let usable = action.has(libc::SA_ONSTACK) && flags & libc::SS_DISABLE as u64 == 0 && size != 0;
+    let on_it = context.gpr[RSP].wrapping_sub(start) <= size;
+    (usable && !on_it).then(|| start + size)
+}
+
+/// Goes back to where the signal found the guest.
+pub fn return_from_handler(engine: &Engine, context: &mut Context) {
+    match frame::pop(context, engine.xstate()) {
+        Ok(mask) => {
+            context.signal_mask = mask & !UNBLOCKABLE;
+            if !context.has_pending_signal() {
+                host::set_kernel_mask(context.signal_mask);
+            }
+        }
+        Err(_) => die(engine, context, libc::SIGSEGV, None),
+    }
+}
+
+/// Ends the process by a signal, as the kernel would have, after the report.
+pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fault>) -> ! {
+    if default_action(signal) == DefaultAction::Crash {
+        engine.report_crash(context, signal, fault);
+    }
+    engine.finish();
+    host::kernel_action(signal, Some(Action::default()));
+    let only_this = !bit(signal);
+    kernel::call(libc::SYS_rt_sigprocmask as u64, [2, (&raw const only_this) as u64, 0, 8, 0, 0]);
+    kernel::call(libc::SYS_tgkill as u64, [std::process::id() as u64, context.tid as u64, signal as u64, 0, 0, 0]);
+    kernel::call(libc::SYS_exit_group as u64, [128 + signal as u64, 0, 0, 0, 0, 0]);
+    unreachable!("exit_group does not return")
+}

@@ -1,0 +1,185 @@
+//! The signal frame as x86-64 Linux lays it out on the guest's stack.
+//!
+//! From low to high addresses: return address, ucontext (flags, link, stack, registers, mask), siginfo, and above them,
+//! 64-byte aligned, the floating-point and vector state in the processor's standard format.
+#![allow(unsafe_code)]
+
+use crate::context::{Context, R8, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
+use crate::kernel::{self, BadAddress};
+
+/// Registers in the order of the frame's `gregs`, before the instruction pointer and flags.
+const ORDER: [usize; 16] =
+    [R8, 9, 10, 11, 12, 13, 14, 15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP];
+
+const UCONTEXT: u64 = 8;
+const UCONTEXT_SIZE: u64 = 304;
+const REGISTERS: u64 = UCONTEXT + 40;
+const MASK: u64 = UCONTEXT + 296;
+const INFO: u64 = UCONTEXT + UCONTEXT_SIZE;
+const INFO_SIZE: u64 = 128;
+const FRAME_SIZE: u64 = INFO + INFO_SIZE;
+/// `UC_FP_XSTATE`, and that the stack segment is saved and to be restored strictly.
+const UCONTEXT_FLAGS: u64 = 7;
+/// Code segment 0x33 and stack segment 0x2b, as the kernel reports them.
+const SEGMENTS: u64 = 0x002b_0000_0000_0033;
+const RED_ZONE: u64 = 128;
+/// Flags that the guest may set through a frame.
+const USER_FLAGS: u64 = 0x0004_0dd5;
+
+const MAGIC1: u32 = 0x4650_5853;
+const MAGIC2: u32 = 0x4650_5845;
+const SOFTWARE_BYTES: usize = 464;
+const LEGACY_SIZE: usize = 512;
+const XSTATE_BV: usize = 512;
+const HEADER_END: usize = 576;
+
+/// The size of the processor's standard save area and which components it may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct XState {
+    pub size: usize,
+    pub components: u64,
+}
+
+impl XState {
+    pub fn find() -> XState {
+        let size = std::arch::x86_64::__cpuid_count(0xd, 0).ebx as usize;
+        // SAFETY: start-up has checked that the processor and kernel enable XSAVE.
+        let components = unsafe { xgetbv0() };
+        XState { size, components }
+    }
+}
+
+#[target_feature(enable = "xsave")]
+fn xgetbv0() -> u64 {
+    // SAFETY: register zero always exists where XSAVE does.
+    unsafe { std::arch::x86_64::_xgetbv(0) }
+}
+
+/// The area that the context's `xsave` points to.
+pub fn state_area(context: &mut Context, xstate: XState) -> &mut [u8] {
+    // SAFETY: `new_state_area` made it this large; it lives as long as the thread, and only this thread uses it.
+    unsafe { std::slice::from_raw_parts_mut(context.xsave as *mut u8, xstate.size) }
+}
+
+/// Makes the save area of a new thread: all components in their initial state.
+pub fn new_state_area(xstate: XState) -> u64 {
+    let layout = std::alloc::Layout::from_size_align(xstate.size.next_multiple_of(64), 64).expect("a small area");
+    // SAFETY: the size is not zero.
+    let area = unsafe { std::alloc::alloc_zeroed(layout) };
+    assert!(!area.is_null(), "no memory is left for a thread's registers");
+    // The x87 control word and MXCSR of a fresh thread: zero would unmask every exception.
+    // SAFETY: both lie within the area's legacy part.
+    unsafe {
+        area.cast::<u16>().write(0x037f);
+        area.add(24).cast::<u32>().write(0x1f80);
+    }
+    area as u64
+}
+
+/// Frees the area at the end of a thread.
+pub fn free_state_area(context: &mut Context, xstate: XState) {
+    let layout = std::alloc::Layout::from_size_align(xstate.size.next_multiple_of(64), 64).expect("a small area");
+    // SAFETY: allocated by `new_state_area` with this layout; the thread runs no guest code any more.
+    unsafe { std::alloc::dealloc(context.xsave as *mut u8, layout) };
+    context.xsave = 0;
+}
+
+/// What a delivery puts on the stack.
+pub struct Frame<'a> {
+    pub info: &'a [u64; 16],
+    /// The mask that returning from the handler restores.
+    pub mask: u64,
+    pub restorer: u64,
+    /// Error code, trap number and faulting address of a synchronous fault.
+    pub fault: [u64; 3],
+}
+
+/// Addresses in a frame that was pushed.
+pub struct Pushed {
+    pub stack: u64,
+    pub info: u64,
+    pub ucontext: u64,
+}
+
+/// Writes a frame below `top` (or below the red zone of the current stack) and returns where things are.
+pub fn push(context: &mut Context, xstate: XState, frame: &Frame, alternate_top: Option<u64>) -> Result<Pushed, BadAddress> {
+    let top = alternate_top.unwrap_or(context.gpr[RSP].wrapping_sub(RED_ZONE));
+    let state = top.wrapping_sub(xstate.size as u64 + 4) & !63;
+    let start = (state.wrapping_sub(FRAME_SIZE) & !15).wrapping_sub(8);
+    push_state(context, xstate, state)?;
+
+    let mut words = [0u64; (FRAME_SIZE / 8) as usize];
+    words[0] = frame.restorer;
+    words[(UCONTEXT / 8) as usize] = UCONTEXT_FLAGS;
+    words[(UCONTEXT / 8) as usize + 2..][..3].copy_from_slice(&context.alternate_stack);
+    let registers = &mut words[(REGISTERS / 8) as usize..];
+    for (slot, register) in ORDER.into_iter().enumerate() {
+        registers[slot] = context.gpr[register];
+    }
+    let [error, trap, address] = frame.fault;
+    registers[16..24].copy_from_slice(&[context.pc, context.rflags, SEGMENTS, error, trap, frame.mask, address, state]);
+    words[(MASK / 8) as usize] = frame.mask;
+    words[(INFO / 8) as usize..].copy_from_slice(frame.info);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    kernel::write_bytes(start, &bytes)?;
+    Ok(Pushed { stack: start, info: start + INFO, ucontext: start + UCONTEXT })
+}
+
+fn push_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAddress> {
+    let mut image = state_area(context, xstate).to_vec();
+    let size = xstate.size as u32;
+    let mut software = [0u8; 48];
+    software[0..4].copy_from_slice(&MAGIC1.to_le_bytes());
+    software[4..8].copy_from_slice(&(size + 4).to_le_bytes());
+    software[8..16].copy_from_slice(&xstate.components.to_le_bytes());
+    software[16..20].copy_from_slice(&size.to_le_bytes());
+    image[SOFTWARE_BYTES..LEGACY_SIZE].copy_from_slice(&software);
+    // The kernel always shows the legacy components as in use.
+    let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes")) | 3;
+    image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&in_use.to_le_bytes());
+    image.extend_from_slice(&MAGIC2.to_le_bytes());
+    kernel::write_bytes(at, &image)
+}
+
+/// Takes the frame back whose ucontext is at the stack pointer, and returns the mask to restore.
+pub fn pop(context: &mut Context, xstate: XState) -> Result<u64, BadAddress> {
+    let start = context.gpr[RSP].wrapping_sub(UCONTEXT);
+    let mut words = [0u64; (INFO / 8) as usize];
+    for (index, word) in words.iter_mut().enumerate() {
+        *word = kernel::read(start.wrapping_add(8 * index as u64))?;
+    }
+    let registers = &words[(REGISTERS / 8) as usize..];
+    pop_state(context, xstate, registers[23])?;
+    for (slot, register) in ORDER.into_iter().enumerate() {
+        context.gpr[register] = registers[slot];
+    }
+    context.pc = registers[16];
+    context.rflags = (context.rflags & !USER_FLAGS) | (registers[17] & USER_FLAGS) | 0x202;
+    context.alternate_stack.copy_from_slice(&words[(UCONTEXT / 8) as usize + 2..][..3]);
+    Ok(words[(MASK / 8) as usize])
+}
+
+fn pop_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAddress> {
+    let area = state_area(context, xstate);
+    if at == 0 {
+        area[XSTATE_BV..HEADER_END].fill(0);
+        return Ok(());
+    }
+    let mut image = vec![0u8; xstate.size];
+    kernel::read_bytes(at, &mut image[..LEGACY_SIZE])?;
+    let magic = u32::from_le_bytes(image[SOFTWARE_BYTES..SOFTWARE_BYTES + 4].try_into().expect("four bytes"));
+    if magic == MAGIC1 {
+        kernel::read_bytes(at, &mut image)?;
+        let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes"));
+        let in_use = in_use & xstate.components;
+        image[XSTATE_BV..HEADER_END].fill(0);
+        image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&in_use.to_le_bytes());
+    } else {
+        image[XSTATE_BV] = 3;
+    }
+    // Reserved MXCSR bits would fault when loaded.
+    let mxcsr = u32::from_le_bytes(image[24..28].try_into().expect("four bytes")) & 0xffff;
+    image[24..28].copy_from_slice(&mxcsr.to_le_bytes());
+    area.copy_from_slice(&image);
+    Ok(())
+}

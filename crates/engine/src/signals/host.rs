@@ -1,0 +1,202 @@
+//! The engine's own signal handler, and what it tells the kernel.
+#![allow(unsafe_code)]
+
+use crate::code::cache::{Counting, Step};
+use crate::context::{self, Context, RAX, RCX, SPILL_SLOTS};
+use crate::engine::Engine;
+use crate::kernel;
+use crate::signals::{Action, SYNCHRONOUS, synchronous_mask};
+use std::sync::atomic::Ordering;
+
+const SA_RESTORER: u64 = 0x0400_0000;
+const ALTERNATE_STACK: usize = 128 << 10;
+
+/// Registers in the kernel's signal frame by encoding number.
+const FRAME_REGISTERS: [i32; 16] = [
+    libc::REG_RAX,
+    libc::REG_RCX,
+    libc::REG_RDX,
+    libc::REG_RBX,
+    libc::REG_RSP,
+    libc::REG_RBP,
+    libc::REG_RSI,
+    libc::REG_RDI,
+    libc::REG_R8,
+    libc::REG_R9,
+    libc::REG_R10,
+    libc::REG_R11,
+    libc::REG_R12,
+    libc::REG_R13,
+    libc::REG_R14,
+    libc::REG_R15,
+];
+
+/// Sets the kernel's disposition of a signal and returns the old one.
+pub fn kernel_action(signal: i32, new: Option<Action>) -> Action {
+    let new = new.map(Action::words);
+    let new = new.as_ref().map_or(0, |words| words.as_ptr() as u64);
+    let mut old = [0u64; 4];
+    kernel::call(libc::SYS_rt_sigaction as u64, [signal as u64, new, old.as_mut_ptr() as u64, 8, 0, 0]);
+    Action::from_words(old)
+}
+
+/// Lets the engine's handler catch a signal.
+pub fn catch(signal: i32, extra_flags: u64) {
+    let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | SA_RESTORER | extra_flags;
+    let handler = on_signal as *const () as u64;
+    kernel_action(signal, Some(Action { handler, flags, restorer: kernel::restorer(), mask: !synchronous_mask() }));
+}
+
+/// Lets the engine's handler catch the faults of guest code.
+pub fn catch_faults() {
+    for signal in SYNCHRONOUS {
+        catch(signal, 0);
+    }
+}
+
+/// Sets the kernel's mask of this thread; faults stay open.
+pub fn set_kernel_mask(mask: u64) {
+    let mask = mask & !synchronous_mask();
+    let arguments = [libc::SIG_SETMASK as u64, (&raw const mask) as u64, 0, 8, 0, 0];
+    kernel::call(libc::SYS_rt_sigprocmask as u64, arguments);
+}
+
+pub fn kernel_mask() -> u64 {
+    let mut mask = 0u64;
+    kernel::call(libc::SYS_rt_sigprocmask as u64, [0, 0, (&raw mut mask) as u64, 8, 0, 0]);
+    mask
+}
+
+/// A stack for the engine's handler on the calling host thread; the guest's stack may be what is broken.
+pub struct AlternateStack(*mut libc::c_void);
+
+impl AlternateStack {
+    pub fn install() -> AlternateStack {
+        // SAFETY: a fresh mapping of our own, which stays until it is dropped.
+        unsafe {
+            let start = libc::mmap(
+                std::ptr::null_mut(),
+                ALTERNATE_STACK,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            );
+            assert!(start != libc::MAP_FAILED, "no memory is left for a signal stack");
+            let stack = libc::stack_t { ss_sp: start, ss_flags: 0, ss_size: ALTERNATE_STACK };
+            libc::sigaltstack(&stack, std::ptr::null_mut());
+            AlternateStack(start)
+        }
+    }
+}
+
+impl Drop for AlternateStack {
+    fn drop(&mut self) {
+        // SAFETY: the caller has blocked all signals that could still use it.
+        unsafe {
+            let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+            libc::sigaltstack(&none, std::ptr::null_mut());
+            libc::munmap(self.0, ALTERNATE_STACK);
+        }
+    }
+}
+
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, frame: *mut libc::ucontext_t) {
+    // SAFETY: the kernel passes valid pointers to its own frame, which is ours to edit until we return.
+    let (info, frame) = unsafe { (&*info, &mut *frame) };
+    let context = context::pointer();
+    // SAFETY: the context is this thread's; a handler touches only the fields that its doc names.
+    let context = unsafe { &mut *context };
+    if SYNCHRONOUS.contains(&signal) && info.si_code > 0 {
+        on_fault(context, signal, info, frame);
+    } else {
+        on_asynchronous(context, signal, info, frame);
+    }
+}
+
+fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &mut libc::ucontext_t) {
+    let rip = frame.uc_mcontext.gregs[libc::REG_RIP as usize] as u64;
+    if let Some(target) = kernel::redirect_fault(rip) {
+        frame.uc_mcontext.gregs[libc::REG_RIP as usize] = target as i64;
+        return;
+    }
+    let engine = Engine::get();
+    // The thread was in translated code, so nobody holds the world.
+    let Some(step) = engine.try_world().and_then(|world| world.cache.find(rip)) else {
+        internal_fault(signal, rip, info);
+    };
+    undo(context, &step, frame);
+    let registers = &mut frame.uc_mcontext.gregs;
+    context.pc = step.pc;
+    context.fault.signal = signal;
+    context.fault.code = info.si_code;
+    // SAFETY: all synchronous signals carry an address.
+    context.fault.address = unsafe { info.si_addr() } as u64;
+    context.fault.error = registers[libc::REG_ERR as usize] as u64;
+    context.fault.trap = registers[libc::REG_TRAPNO as usize] as u64;
+    registers[libc::REG_RIP as usize] = engine.stubs().fault as i64;
+    registers[libc::REG_EFL as usize] &= !0x100;
+}
+
+/// Puts the guest's registers back that the translation had moved.
+fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontext_t) {
+    let registers = &mut frame.uc_mcontext.gregs;
+    if step.disturbance.branching {
+        registers[libc::REG_RAX as usize] = context.gpr[RAX] as i64;
+        registers[libc::REG_RCX as usize] = context.gpr[RCX] as i64;
+    }
+    if let Some(register) = step.disturbance.spilled {
+        registers[FRAME_REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
+    }
+    if step.disturbance.counted {
+        context.budget += 1;
+    }
+}
+
+fn on_asynchronous(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &mut libc::ucontext_t) {
+    // SAFETY: a siginfo_t is 128 bytes of plain data.
+    unsafe {
+        std::ptr::copy_nonoverlapping((&raw const *info).cast::<u64>(), context.signal_info.as_mut_ptr(), 16);
+    }
+    context.signal_pending.store(signal as u32, Ordering::SeqCst);
+    context.wake.fetch_add(1, Ordering::SeqCst);
+    // One at a time: the kernel keeps the rest until this one has been delivered.
+    let mask = (&raw mut frame.uc_sigmask).cast::<u64>();
+    // SAFETY: the frame's mask is at least eight bytes of plain data.
+    unsafe { *mask = !synchronous_mask() };
+
+    let rip = frame.uc_mcontext.gregs[libc::REG_RIP as usize] as u64;
+    if let Some(target) = kernel::redirect_interrupted(rip) {
+        frame.uc_mcontext.gregs[libc::REG_RIP as usize] = target as i64;
+    } else if let Some(engine) = Engine::if_started()
+        && engine.code_range().contains(&rip)
+    {
+        stop_soon(context, engine, rip, frame);
+    }
+}
+
+/// Takes the thread's budget away, also where translated code holds it in a register just now.
+fn stop_soon(context: &mut Context, engine: &Engine, rip: u64, frame: &mut libc::ucontext_t) {
+    let step = engine.try_world().and_then(|world| world.cache.find(rip));
+    let rcx = &mut frame.uc_mcontext.gregs[libc::REG_RCX as usize];
+    match step.map_or(Counting::No, |step| step.disturbance.counting) {
+        Counting::No => context.request_stop(),
+        Counting::Loaded | Counting::Taken => {
+            context.deferred += *rcx - 1;
+            *rcx = 1;
+        }
+    }
+}
+
+/// The engine itself faulted: say so with what we need to know, and stop.
+fn internal_fault(signal: i32, rip: u64, info: &libc::siginfo_t) -> ! {
+    // SAFETY: synchronous signals carry an address.
+    let address = unsafe { info.si_addr() } as u64;
+    let text = format!(
+        "whodunit: internal error: signal {signal} at {rip:#x}, address {address:#x}, code {}; please report it\n",
+        info.si_code
+    );
+    kernel::call(libc::SYS_write as u64, [2, text.as_ptr() as u64, text.len() as u64, 0, 0, 0]);
+    kernel::call(libc::SYS_exit_group as u64, [70, 0, 0, 0, 0, 0]);
+    unreachable!("exit_group does not return")
+}

@@ -1,0 +1,235 @@
+//! New threads and processes, and the end of both.
+
+use super::{Answer, Flow, error, futex};
+use crate::context::{self, Context, ContextRef, RAX, RSP};
+use crate::engine::Engine;
+use crate::kernel::{self, Arguments};
+use crate::process;
+use crate::signals::{frame, host};
+use sched::ThreadId;
+use std::sync::mpsc;
+
+/// What a `clone`, `fork` or `vfork` asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    flags: u64,
+    stack: u64,
+    parent_tid: u64,
+    child_tid: u64,
+    thread_pointer: u64,
+}
+
+const VM: u64 = libc::CLONE_VM as u64;
+const VFORK: u64 = libc::CLONE_VFORK as u64;
+const THREAD: u64 = libc::CLONE_THREAD as u64;
+const SET_TLS: u64 = libc::CLONE_SETTLS as u64;
+const PARENT_SETTID: u64 = libc::CLONE_PARENT_SETTID as u64;
+const CHILD_SETTID: u64 = libc::CLONE_CHILD_SETTID as u64;
+const CHILD_CLEARTID: u64 = libc::CLONE_CHILD_CLEARTID as u64;
+const SIGHAND: u64 = libc::CLONE_SIGHAND as u64;
+/// What a plain `fork` of the C library comes with.
+const ORDINARY: u64 = 0xff | PARENT_SETTID | CHILD_SETTID | CHILD_CLEARTID | SET_TLS;
+/// Enough for the run loop and translation; the guest has its own stack.
+const HOST_STACK: usize = 256 << 10;
+
+impl Request {
+    pub fn from_clone(arguments: Arguments) -> Request {
+        let [flags, stack, parent_tid, child_tid, thread_pointer, _] = arguments;
+        Request { flags: flags & 0xffff_ffff, stack, parent_tid, child_tid, thread_pointer }
+    }
+
+    pub fn fork() -> Request {
+        Request { flags: libc::SIGCHLD as u64, stack: 0, parent_tid: 0, child_tid: 0, thread_pointer: 0 }
+    }
+
+    pub fn vfork() -> Request {
+        Request { flags: libc::SIGCHLD as u64 | VM | VFORK, ..Request::fork() }
+    }
+
+    fn has(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+pub fn clone(engine: &'static Engine, context: &mut Context, request: Request) -> Answer {
+    if request.has(THREAD) && request.has(VM) {
+        new_thread(engine, context, request).into()
+    } else if request.has(VM) && request.has(VFORK) {
+        vfork(engine, context, request)
+    } else {
+        fork(engine, context, request).into()
+    }
+}
+
+/// All that a new guest thread starts with.
+struct Seed {
+    gpr: [u64; 16],
+    rflags: u64,
+    pc: u64,
+    fs: u64,
+    gs: u64,
+    signal_mask: u64,
+    state: Vec<u8>,
+    request: Request,
+}
+
+fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
+    let mut gpr = context.gpr;
+    gpr[RAX] = 0;
+    if request.stack != 0 {
+        gpr[RSP] = request.stack;
+    }
+    let seed = Seed {
+        gpr,
+        rflags: context.rflags,
+        pc: context.pc,
+        fs: if request.has(SET_TLS) { request.thread_pointer } else { context.guest_fs() },
+        gs: context.guest_gs,
+        signal_mask: context.signal_mask,
+        state: frame::state_area(context, engine.xstate()).to_vec(),
+        request,
+    };
+    let (tell, hear) = mpsc::channel();
+    // The new host thread must not be interrupted before it is a guest thread.
+    host::set_kernel_mask(u64::MAX);
+    let spawned = std::thread::Builder::new()
+        .stack_size(HOST_STACK)
+        .spawn(move || host_thread(engine, seed, &tell));
+    let tid: Option<i32> = spawned.ok().and_then(|_| hear.recv().ok());
+    if !context.has_pending_signal() {
+        host::set_kernel_mask(context.signal_mask);
+    }
+    let Some(tid) = tid else { return error(libc::EAGAIN) };
+    if request.has(PARENT_SETTID) && kernel::write(request.parent_tid, tid).is_err() {
+        return error(libc::EFAULT);
+    }
+    i64::from(tid)
+}
+
+/// The life of a host thread: become the guest thread, run it, clean up.
+fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
+    let context = context::of_this_thread();
+    let xstate = engine.xstate();
+    context.xsave = frame::new_state_area(xstate);
+    frame::state_area(context, xstate).copy_from_slice(&seed.state);
+    context.gpr = seed.gpr;
+    context.rflags = seed.rflags;
+    context.pc = seed.pc;
+    context.set_guest_fs(seed.fs);
+    context.guest_gs = seed.gs;
+    context.signal_mask = seed.signal_mask;
+    context.tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as i32;
+    if seed.request.has(CHILD_CLEARTID) {
+        context.clear_tid = seed.request.child_tid;
+    }
+    if seed.request.has(CHILD_SETTID) {
+        // A bad address is the guest's own loss, as with the kernel.
+        let _ = kernel::write(seed.request.child_tid, context.tid);
+    }
+    drop(seed.state);
+    let stack = host::AlternateStack::install();
+    context.thread = engine.turn.add(ContextRef::of(context)).0;
+    let _ = tell.send(context.tid);
+    engine.turn.start(context);
+    host::set_kernel_mask(context.signal_mask);
+    crate::run::run(engine, context);
+    host::set_kernel_mask(u64::MAX);
+    frame::free_state_area(context, xstate);
+    drop(stack);
+}
+
+fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
+    let held = engine.turn.hold();
+    let world = engine.world();
+    // Nothing may be noted for the parent in the child's context.
+    host::set_kernel_mask(u64::MAX);
+    let pid = if request.flags & !ORDINARY == 0 && request.flags & 0xff == libc::SIGCHLD as u64 {
+        process::fork()
+    } else {
+        let flags = request.flags & !(VM | VFORK | SET_TLS | SIGHAND | CHILD_SETTID | CHILD_CLEARTID);
+        kernel::call(libc::SYS_clone as u64, [flags, 0, request.parent_tid, 0, 0, 0])
+    };
+    drop(world);
+    drop(held);
+    if pid == 0 {
+        become_child(engine, context, request);
+    } else if pid > 0 && request.has(PARENT_SETTID) {
+        let _ = kernel::write(request.parent_tid, pid as i32);
+    }
+    if !context.has_pending_signal() {
+        host::set_kernel_mask(context.signal_mask);
+    }
+    pid
+}
+
+fn become_child(engine: &'static Engine, context: &mut Context, request: Request) {
+    context.tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as i32;
+    context.robust_list = 0;
+    context.clear_tid = if request.has(CHILD_CLEARTID) { request.child_tid } else { 0 };
+    if request.has(CHILD_SETTID) {
+        let _ = kernel::write(request.child_tid, context.tid);
+    }
+    if request.has(SET_TLS) {
+        context.set_guest_fs(request.thread_pointer);
+    }
+    if request.stack != 0 {
+        context.gpr[RSP] = request.stack;
+    }
+    engine.private.renew_after_fork();
+    engine.silence_after_fork();
+    engine.turn.after_fork(context);
+}
+
+/// A real `vfork`: the child runs in the parent's memory, on another host stack, as the same thread of the scheduler,
+/// while the parent's host thread is suspended by the kernel.
+fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> Answer {
+    let actions = engine.world().actions.clone();
+    let state = frame::state_area(context, engine.xstate()).to_vec();
+    let fs = context.guest_fs();
+    let flags = VM | VFORK | request.flags & 0xff;
+    let pid = process::vfork(context, flags, move |context| {
+        context.tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as i32;
+        context.is_vfork_child = true;
+        context.gpr[RAX] = 0;
+        if request.stack != 0 {
+            context.gpr[RSP] = request.stack;
+        }
+        if request.has(SET_TLS) {
+            context.set_guest_fs(request.thread_pointer);
+        }
+        crate::run::run(engine, context);
+    });
+    context.set_guest_fs(fs);
+    frame::state_area(context, engine.xstate()).copy_from_slice(&state);
+    engine.world().actions = actions;
+    pid.into()
+}
+
+pub fn exit_thread(engine: &Engine, context: &mut Context, status: u64) -> Answer {
+    if context.is_vfork_child {
+        kernel::call(libc::SYS_exit as u64, [status, 0, 0, 0, 0, 0]);
+    }
+    futex::release_robust_list(engine, context);
+    if engine.turn.is_alone() {
+        return exit_process(engine, status);
+    }
+    host::set_kernel_mask(u64::MAX);
+    if context.clear_tid != 0 && kernel::write(context.clear_tid, 0u32).is_ok() {
+        futex::wake_everywhere(engine, context.clear_tid, 1);
+    }
+    let is_first = ThreadId(context.thread) == ThreadId(1);
+    engine.turn.leave(context);
+    if is_first {
+        // The process's first host thread cannot return; like the guest's, it stays as a zombie.
+        kernel::call(libc::SYS_exit as u64, [status, 0, 0, 0, 0, 0]);
+    }
+    Answer::Flow(Flow::Ends)
+}
+
+pub fn exit_process(engine: &Engine, status: u64) -> Answer {
+    if !context::of_this_thread().is_vfork_child {
+        engine.finish();
+    }
+    kernel::call(libc::SYS_exit_group as u64, [status, 0, 0, 0, 0, 0]);
+    unreachable!("exit_group does not return")
+}

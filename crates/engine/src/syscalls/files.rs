@@ -1,0 +1,195 @@
+//! Files that would show the engine instead of the guest, and descriptors that are the engine's own.
+
+use super::{error, waiting};
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::kernel::{self, Arguments};
+use std::io::Write;
+
+const LONGEST_PATH: usize = 4096;
+
+/// The part of a path behind the guest's own directory in `/proc`, if it leads there.
+fn own_proc(path: &[u8]) -> Option<&[u8]> {
+    let rest = path.strip_prefix(b"/proc/")?;
+    let pid = std::process::id().to_string();
+    for own in [b"self/".as_slice(), b"thread-self/", format!("{pid}/").as_bytes()] {
+        if let Some(rest) = rest.strip_prefix(own) {
+            return Some(rest);
+        }
+    }
+    None
+}
+
+pub fn open(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
+    let (path_at, flags) = match number as i64 {
+        libc::SYS_open => (arguments[0], arguments[1]),
+        libc::SYS_openat => (arguments[1], arguments[2]),
+        _ => (arguments[1], kernel::read::<u64>(arguments[2]).unwrap_or(0)),
+    };
+    let Ok(path) = kernel::read_string(path_at, LONGEST_PATH) else { return error(libc::EFAULT) };
+    match own_proc(&path) {
+        Some(b"maps") => return show(&maps(engine), flags),
+        Some(b"cmdline") => return show(&engine.world().process.command_line.clone(), flags),
+        Some(b"exe") => return open_executable(engine, flags),
+        _ => {}
+    }
+    let result = waiting::anything(engine, context, number, arguments);
+    if result >= 0 && is_descriptor_directory(&path) {
+        engine.world().process.directories.insert(result as i32);
+    }
+    result
+}
+
+fn is_descriptor_directory(path: &[u8]) -> bool {
+    path == b"/dev/fd" || own_proc(path).is_some_and(|rest| matches!(rest, b"fd" | b"fd/" | b"fdinfo"))
+}
+
+fn open_executable(engine: &Engine, flags: u64) -> i64 {
+    let mut path = engine.world().process.executable.clone();
+    path.push(0);
+    kernel::call(libc::SYS_openat as u64, [libc::AT_FDCWD as i64 as u64, path.as_ptr() as u64, flags, 0, 0, 0])
+}
+
+/// A file in memory with this content, open for reading.
+fn show(content: &[u8], flags: u64) -> i64 {
+    let close = if flags & libc::O_CLOEXEC as u64 != 0 { libc::MFD_CLOEXEC } else { 0 };
+    let name = c"proc";
+    let fd = kernel::call(libc::SYS_memfd_create as u64, [name.as_ptr() as u64, u64::from(close), 0, 0, 0, 0]);
+    if fd < 0 {
+        return fd;
+    }
+    let arguments = [fd as u64, content.as_ptr() as u64, content.len() as u64, 0, 0, 0];
+    kernel::call(libc::SYS_pwrite64 as u64, arguments);
+    fd
+}
+
+/// The guest's mappings in the kernel's own words, without the engine's.
+fn maps(engine: &Engine) -> Vec<u8> {
+    let text = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let world = engine.world();
+    let mut shown = Vec::new();
+    for line in text.lines() {
+        let Some(start) = line.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok()) else { continue };
+        let Some((_, mapping)) = world.space.find(start) else { continue };
+        let _ = match () {
+            () if world.process.stack.contains(&start) => writeln!(shown, "{}[stack]", pad(line)),
+            () if (world.space.zones.heap.0..world.space.heap_end).contains(&start) => {
+                writeln!(shown, "{}[heap]", pad(line))
+            }
+            () if mapping.protection.writable() => writeln!(shown, "{}", line.replacen("r-x", "rwx", 1)),
+            () => writeln!(shown, "{line}"),
+        };
+    }
+    shown
+}
+
+/// The kernel puts names in column 74.
+fn pad(line: &str) -> String {
+    format!("{:<73}", line.trim_end())
+}
+
+pub fn read_link(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
+    let shift = usize::from(number as i64 == libc::SYS_readlinkat);
+    let (path_at, buffer, size) = (arguments[shift], arguments[shift + 1], arguments[shift + 2]);
+    let Ok(path) = kernel::read_string(path_at, LONGEST_PATH) else { return error(libc::EFAULT) };
+    if own_proc(&path) != Some(b"exe") {
+        return kernel::call(number, arguments);
+    }
+    if size as i32 <= 0 {
+        return error(libc::EINVAL);
+    }
+    let target = engine.world().process.executable.clone();
+    let length = target.len().min(size as usize);
+    match kernel::write_bytes(buffer, &target[..length]) {
+        Ok(()) => length as i64,
+        Err(_) => error(libc::EFAULT),
+    }
+}
+
+pub fn close(engine: &Engine, arguments: Arguments) -> i64 {
+    let fd = arguments[0] as i32;
+    if engine.private.contains(fd) {
+        return error(libc::EBADF);
+    }
+    engine.world().process.directories.remove(&fd);
+    kernel::call(libc::SYS_close as u64, arguments)
+}
+
+/// Closes around the engine's descriptors.
+pub fn close_range(engine: &Engine, arguments: Arguments) -> i64 {
+    let [first, last, flags, ..] = arguments;
+    let (mut first, last) = (first as u32, last as u32);
+    if first > last {
+        return error(libc::EINVAL);
+    }
+    let part = |first: u32, last: u32| {
+        kernel::call(libc::SYS_close_range as u64, [u64::from(first), u64::from(last), flags, 0, 0, 0])
+    };
+    for private in engine.private.sorted() {
+        if (first..=last).contains(&private) {
+            if private > first {
+                let result = part(first, private - 1);
+                if result < 0 {
+                    return result;
+                }
+            }
+            if private == last {
+                return 0;
+            }
+            first = private + 1;
+        }
+    }
+    part(first, last)
+}
+
+pub fn duplicate(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
+    if engine.private.contains(arguments[0] as i32) || engine.private.contains(arguments[1] as i32) {
+        return error(libc::EBADF);
+    }
+    kernel::call(number, arguments)
+}
+
+/// Leaves the engine's descriptors out of listings of the guest's own descriptor directory.
+pub fn list_directory(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
+    let result = kernel::call(number, arguments);
+    let watched = engine.world().process.directories.contains(&(arguments[0] as i32));
+    if result <= 0 || !watched || number as i64 != libc::SYS_getdents64 {
+        return result;
+    }
+    let mut entries = vec![0u8; result as usize];
+    if kernel::read_bytes(arguments[1], &mut entries).is_err() {
+        return result;
+    }
+    let kept = without_private(engine, &entries);
+    match kernel::write_bytes(arguments[1], &kept) {
+        Ok(()) => kept.len() as i64,
+        Err(_) => error(libc::EFAULT),
+    }
+}
+
+fn without_private(engine: &Engine, entries: &[u8]) -> Vec<u8> {
+    const NAME: usize = 19;
+    let mut kept = Vec::new();
+    let mut rest = entries;
+    while rest.len() > NAME {
+        let length = usize::from(u16::from_le_bytes([rest[16], rest[17]])).clamp(NAME + 1, rest.len());
+        let (entry, after) = rest.split_at(length);
+        let name = entry[NAME..].split(|&byte| byte == 0).next().unwrap_or(&[]);
+        let number = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        if !number.is_some_and(|number| engine.private.contains(number)) {
+            kept.extend_from_slice(entry);
+        }
+        rest = after;
+    }
+    kept
+}
+
+/// `prctl`: filters that would bind the engine too are accepted and not installed.
+pub fn process_control(arguments: Arguments) -> i64 {
+    const SET_SYSCALL_USER_DISPATCH: i32 = 59;
+    match arguments[0] as i32 {
+        libc::PR_SET_SECCOMP => 0,
+        SET_SYSCALL_USER_DISPATCH => error(libc::EINVAL),
+        _ => kernel::call(libc::SYS_prctl as u64, arguments),
+    }
+}

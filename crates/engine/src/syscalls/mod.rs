@@ -1,0 +1,193 @@
+//! The guest's system calls: passed on where they concern only the kernel and the guest, answered or edited where
+//! they concern the engine too.
+
+mod clone;
+mod exec;
+mod files;
+mod futex;
+mod memory;
+mod signals;
+mod waiting;
+
+use crate::context::{Context, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
+use crate::engine::Engine;
+use crate::kernel::{self, Arguments};
+use guest::syscall::{self, Class, Restart};
+
+/// What becomes of the thread after a system call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    Goes,
+    Ends,
+}
+
+/// A negative result as the kernel gives it.
+pub const fn error(number: i32) -> i64 {
+    -(number as i64)
+}
+
+/// Carries out the system call in the guest's registers; the guest goes on at `next`.
+pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Flow {
+    engine.count_system_call();
+    let number = context.gpr[RAX];
+    let arguments = [RDI, RSI, RDX, R10, R8, R9].map(|register| context.gpr[register]);
+    context.gpr[RCX] = next;
+    context.gpr[R11] = context.rflags;
+    context.pc = next;
+    let Some(call) = syscall::lookup(number) else {
+        mention(engine, &format!("system call {number} is unknown; it is passed on as it is"));
+        context.gpr[RAX] = kernel::call(number, arguments) as u64;
+        return Flow::Goes;
+    };
+    let result = match call.class {
+        Class::Prompt => prompt(number, arguments),
+        Class::Absent => kernel::call(number, arguments),
+        Class::WaitsRead { fd_arg } => waiting::descriptor(engine, context, number, arguments, fd_arg, libc::POLLIN),
+        Class::WaitsWrite { fd_arg } => waiting::descriptor(engine, context, number, arguments, fd_arg, libc::POLLOUT),
+        Class::WaitsMany => waiting::many(engine, context, number, arguments),
+        Class::WaitsTime => waiting::time(engine, context, number, arguments),
+        Class::Waits => waiting::anything(engine, context, number, arguments),
+        Class::Emulated => match emulated(engine, context, number, arguments) {
+            Answer::Result(result) => result,
+            Answer::Flow(flow) => return flow,
+        },
+    };
+    let result = retry_if_guarded(engine, number, arguments, result);
+    if result == error(libc::EINTR) && context.has_pending_signal() {
+        context.interrupted_call = Some((number, call.restart == Restart::IfAsked));
+    }
+    context.gpr[RAX] = result as u64;
+    Flow::Goes
+}
+
+/// Clock reads are frequent, and the engine's own C library reads clocks without entering the kernel.
+fn prompt(number: u64, arguments: Arguments) -> i64 {
+    match number as i64 {
+        libc::SYS_clock_gettime => waiting::clock(arguments),
+        _ => kernel::call(number, arguments),
+    }
+}
+
+/// A buffer on a page that the engine write-protects is no fault of the guest's.
+fn retry_if_guarded(engine: &Engine, number: u64, arguments: Arguments, result: i64) -> i64 {
+    if result == error(libc::EFAULT) && engine.world().open_guarded() {
+        return kernel::call(number, arguments);
+    }
+    result
+}
+
+/// Says something at most once.
+fn mention(engine: &Engine, what: &str) {
+    let first = engine.world().mention_once(what);
+    if first {
+        engine.notice(what);
+    }
+}
+
+/// Most emulated calls give a result; some change where the thread goes on.
+pub enum Answer {
+    Result(i64),
+    Flow(Flow),
+}
+
+impl From<i64> for Answer {
+    fn from(result: i64) -> Answer {
+        Answer::Result(result)
+    }
+}
+
+fn emulated(engine: &'static Engine, context: &mut Context, number: u64, arguments: Arguments) -> Answer {
+    let a = arguments;
+    match number as i64 {
+        libc::SYS_mmap => memory::map(engine, a).into(),
+        libc::SYS_munmap => memory::unmap(engine, a).into(),
+        libc::SYS_mprotect | libc::SYS_pkey_mprotect => memory::protect(engine, number, a).into(),
+        libc::SYS_mremap => memory::remap(engine, a).into(),
+        libc::SYS_brk => memory::program_break(engine, a[0]).into(),
+        libc::SYS_shmat => memory::attach(engine, a).into(),
+        libc::SYS_shmdt => memory::detach(engine, a).into(),
+        libc::SYS_madvise => memory::advise(engine, number, a).into(),
+
+        libc::SYS_rt_sigaction => signals::action(engine, a).into(),
+        libc::SYS_rt_sigprocmask => signals::mask(context, a).into(),
+        libc::SYS_rt_sigreturn => signals::return_from_handler(engine, context),
+        libc::SYS_sigaltstack => signals::alternate_stack(context, a).into(),
+        libc::SYS_rt_sigsuspend => signals::suspend(engine, context, a).into(),
+        libc::SYS_kill | libc::SYS_tkill | libc::SYS_tgkill => signals::kill(engine, context, number, a).into(),
+
+        libc::SYS_futex => futex::futex(engine, context, a).into(),
+        // The C library falls back on `futex`.
+        SYS_FUTEX_WAITV | SYS_FUTEX_WAKE | SYS_FUTEX_WAIT | SYS_FUTEX_REQUEUE => error(libc::ENOSYS).into(),
+        libc::SYS_sched_yield => waiting::yield_turn(engine, context).into(),
+
+        libc::SYS_clone => clone::clone(engine, context, clone::Request::from_clone(a)),
+        libc::SYS_fork => clone::clone(engine, context, clone::Request::fork()),
+        libc::SYS_vfork => clone::clone(engine, context, clone::Request::vfork()),
+        libc::SYS_clone3 => error(libc::ENOSYS).into(),
+        libc::SYS_exit => clone::exit_thread(engine, context, a[0]),
+        libc::SYS_exit_group => clone::exit_process(engine, a[0]),
+        libc::SYS_set_tid_address => {
+            context.clear_tid = a[0];
+            i64::from(context.tid).into()
+        }
+        libc::SYS_set_robust_list => {
+            context.robust_list = a[0];
+            0.into()
+        }
+        libc::SYS_get_robust_list => kernel::call(number, a).into(),
+        libc::SYS_rseq => error(libc::ENOSYS).into(),
+        libc::SYS_execve | libc::SYS_execveat => exec::execute(engine, context, number, a).into(),
+
+        libc::SYS_arch_prctl => arch_prctl(context, a).into(),
+        libc::SYS_prctl => files::process_control(a).into(),
+        // As with prctl.
+        libc::SYS_seccomp => 0.into(),
+        libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 => files::open(engine, context, number, a).into(),
+        libc::SYS_readlink | libc::SYS_readlinkat => files::read_link(engine, number, a).into(),
+        libc::SYS_close => files::close(engine, a).into(),
+        libc::SYS_close_range => files::close_range(engine, a).into(),
+        libc::SYS_dup2 | libc::SYS_dup3 => files::duplicate(engine, number, a).into(),
+        libc::SYS_getdents | libc::SYS_getdents64 => files::list_directory(engine, number, a).into(),
+        // Everything else that is marked so needs no care yet beyond letting the kernel do it.
+        _ => waiting::anything(engine, context, number, a).into(),
+    }
+}
+
+const SYS_FUTEX_WAITV: i64 = 449;
+const SYS_FUTEX_WAKE: i64 = 454;
+const SYS_FUTEX_WAIT: i64 = 455;
+const SYS_FUTEX_REQUEUE: i64 = 456;
+
+const ARCH_SET_GS: u64 = 0x1001;
+const ARCH_SET_FS: u64 = 0x1002;
+const ARCH_GET_FS: u64 = 0x1003;
+const ARCH_GET_GS: u64 = 0x1004;
+
+/// The guest's FS and GS bases are the engine's to keep.
+fn arch_prctl(context: &mut Context, arguments: Arguments) -> i64 {
+    let [code, address, ..] = arguments;
+    match code {
+        ARCH_SET_FS | ARCH_SET_GS if address >= 1 << 47 => error(libc::EPERM),
+        ARCH_SET_FS => {
+            context.set_guest_fs(address);
+            0
+        }
+        ARCH_SET_GS => {
+            context.guest_gs = address;
+            0
+        }
+        ARCH_GET_FS => store(address, context.guest_fs()),
+        ARCH_GET_GS => store(address, context.guest_gs),
+        // Shadow stacks would fight with translated returns.
+        0x5001..=0x5005 => error(libc::EOPNOTSUPP),
+        _ => kernel::call(libc::SYS_arch_prctl as u64, arguments),
+    }
+}
+
+/// Writes a result where the guest wants it.
+fn store<T: kernel::Plain>(address: u64, value: T) -> i64 {
+    match kernel::write(address, value) {
+        Ok(()) => 0,
+        Err(kernel::BadAddress) => error(libc::EFAULT),
+    }
+}

@@ -1,0 +1,467 @@
+//! The turn: one guest thread runs, all others wait for it here.
+//!
+//! A thread gives the turn up when its quantum is over, when it waits for a futex, a descriptor or a time, when it goes
+//! outside (a system call that may wait for anything else), and when it ends. Waits are kept as data and looked at
+//! only at switch points, by the thread that gives the turn up; so what a program does to itself (futexes, pipes
+//! between its threads) happens at the same switch points in every run. Only when no thread can run does one of them,
+//! the idle one, wait in the kernel on behalf of all.
+
+use crate::context::{Context, ContextRef};
+use crate::kernel;
+use sched::{Policy, Reason, SwitchPoint, ThreadId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// What a thread waits for.
+#[derive(Clone, Debug)]
+pub enum Wait {
+    Futex { address: u64, bitset: u32 },
+    Descriptors(Vec<libc::pollfd>),
+    Time,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Satisfied,
+    TimedOut,
+    Interrupted,
+}
+
+#[derive(Clone, Debug)]
+enum Status {
+    Runnable,
+    Waiting { wait: Wait, deadline: Option<Instant> },
+    /// In a system call that the engine does not look into.
+    Outside,
+}
+
+struct Thread {
+    context: ContextRef,
+    status: Status,
+    outcome: Outcome,
+}
+
+/// Counters for `--stats`.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct TurnStats {
+    pub switches: u64,
+    pub threads: u64,
+    /// A digest of every switch: who, at which clock, to whom.
+    pub schedule_hash: u64,
+}
+
+struct State {
+    current: Option<ThreadId>,
+    last: ThreadId,
+    threads: BTreeMap<ThreadId, Thread>,
+    futexes: BTreeMap<u64, VecDeque<(ThreadId, u32)>>,
+    /// The thread that waits in the kernel for everybody, while it does.
+    idle: Option<ThreadId>,
+    policy: Box<dyn Policy>,
+    quantum: u64,
+    stats: TurnStats,
+}
+
+/// What the engine wants to be told.
+pub trait Watcher: Send + Sync {
+    /// No thread can ever run again unless a signal comes. Called without locks held.
+    fn deadlock(&self);
+}
+
+pub struct Turn {
+    state: Mutex<State>,
+    /// Threads that exist; one means that no switch is ever needed.
+    count: AtomicU32,
+    /// Wakes the idle thread.
+    kick: AtomicU32,
+}
+
+/// What `choose` found.
+enum Choice {
+    Picked,
+    Nobody,
+}
+
+impl Turn {
+    pub fn new(policy: Box<dyn Policy>, first: &mut Context) -> Turn {
+        let mut policy = policy;
+        let quantum = policy.quantum();
+        let id = ThreadId(1);
+        first.thread = id.0;
+        first.set_quantum(quantum as i64);
+        let thread =
+            Thread { context: ContextRef::of(first), status: Status::Runnable, outcome: Outcome::Satisfied };
+        let stats = TurnStats { threads: 1, schedule_hash: 0xcbf2_9ce4_8422_2325, ..TurnStats::default() };
+        let state = State {
+            current: Some(id),
+            last: id,
+            threads: BTreeMap::from([(id, thread)]),
+            futexes: BTreeMap::new(),
+            idle: None,
+            policy,
+            quantum,
+            stats,
+        };
+        Turn { state: Mutex::new(state), count: AtomicU32::new(1), kick: AtomicU32::new(u32::MAX) }
+    }
+
+    /// The descriptor that wakes the idle thread out of a poll.
+    pub fn set_kick(&self, descriptor: i32) {
+        self.kick.store(descriptor as u32, Ordering::SeqCst);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub fn is_alone(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 1
+    }
+
+    pub fn stats(&self) -> TurnStats {
+        self.lock().stats
+    }
+
+    /// Numbers a new thread, which can run from now on; its host thread calls [`Turn::start`] first.
+    pub fn add(&self, context: ContextRef) -> ThreadId {
+        let mut state = self.lock();
+        state.stats.threads += 1;
+        let id = ThreadId(state.stats.threads as u32);
+        state.threads.insert(id, Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied });
+        self.count.fetch_add(1, Ordering::SeqCst);
+        id
+    }
+
+    /// Takes back a thread that could not be created.
+    pub fn forget(&self, id: ThreadId) {
+        self.lock().threads.remove(&id);
+        self.count.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The first wait for the turn of a thread's host thread.
+    pub fn start(&self, context: &mut Context) {
+        self.await_turn(context);
+    }
+
+    /// Lets the policy choose again; the caller goes on when it is its turn.
+    pub fn switch(&self, context: &mut Context, reason: Reason) {
+        let mut state = self.lock();
+        state.choose(self, reason, context.clock());
+        if state.current == Some(ThreadId(context.thread)) {
+            context.set_quantum(state.quantum as i64);
+            return;
+        }
+        drop(state);
+        self.await_turn(context);
+    }
+
+    /// Gives the turn up for a system call that may wait for anything.
+    pub fn go_outside(&self, context: &Context) {
+        if self.is_alone() {
+            return;
+        }
+        let mut state = self.lock();
+        state.thread(context).status = Status::Outside;
+        state.choose(self, Reason::Stopped, context.clock());
+    }
+
+    /// Waits for the turn after [`Turn::go_outside`].
+    pub fn come_back(&self, context: &mut Context) {
+        let mut state = self.lock();
+        let me = ThreadId(context.thread);
+        let thread = state.thread(context);
+        if matches!(thread.status, Status::Runnable) && state.current == Some(me) {
+            return; // it was alone when it left
+        }
+        state.thread(context).status = Status::Runnable;
+        if state.current.is_none() {
+            state.choose(self, Reason::Stopped, context.clock());
+        }
+        drop(state);
+        self.await_turn(context);
+    }
+
+    /// Ends the calling thread's part; it must not run guest code any more.
+    pub fn leave(&self, context: &Context) {
+        let mut state = self.lock();
+        state.threads.remove(&ThreadId(context.thread));
+        self.count.fetch_sub(1, Ordering::SeqCst);
+        if !state.threads.is_empty() {
+            state.choose(self, Reason::Stopped, context.clock());
+        }
+    }
+
+    /// After a fork only the calling thread is left in the child.
+    pub fn after_fork(&self, context: &mut Context) {
+        let mut state = self.lock();
+        let me = ThreadId(context.thread);
+        state.threads.retain(|&id, _| id == me);
+        state.futexes.clear();
+        state.current = Some(me);
+        state.idle = None;
+        self.count.store(1, Ordering::SeqCst);
+    }
+
+    /// Keeps everybody out while the process forks.
+    pub fn hold(&self) -> impl Drop + '_ {
+        struct Held<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, State>);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {}
+        }
+        Held(self.lock())
+    }
+
+    /// Waits until `wait` is satisfied, the deadline passes or a signal comes for the thread.
+    pub fn wait(&self, context: &mut Context, wait: Wait, deadline: Option<Instant>, watcher: &dyn Watcher) -> Outcome {
+        let me = ThreadId(context.thread);
+        {
+            let mut state = self.lock();
+            if let Wait::Futex { address, bitset } = wait {
+                state.futexes.entry(address).or_default().push_back((me, bitset));
+            }
+            state.thread(context).status = Status::Waiting { wait, deadline };
+            if let Choice::Nobody = state.choose(self, Reason::Stopped, context.clock()) {
+                let deadlocked = state.is_deadlocked();
+                drop(state);
+                if deadlocked {
+                    watcher.deadlock();
+                }
+            }
+        }
+        self.await_turn(context);
+        self.lock().thread(context).outcome
+    }
+
+    /// Wakes up to `count` waiters of a futex whose bitset meets `bitset`.
+    pub fn wake_futex(&self, address: u64, count: u32, bitset: u32) -> u32 {
+        let mut state = self.lock();
+        let Some(mut waiters) = state.futexes.remove(&address) else { return 0 };
+        let mut woken = 0;
+        waiters.retain(|&(id, theirs)| {
+            let wakes = woken < count && theirs & bitset != 0;
+            if wakes {
+                woken += 1;
+                state.satisfy(id, Outcome::Satisfied);
+            }
+            !wakes
+        });
+        if !waiters.is_empty() {
+            state.futexes.insert(address, waiters);
+        }
+        woken
+    }
+
+    /// Moves up to `count` waiters from one futex to another.
+    pub fn requeue_futex(&self, from: u64, to: u64, count: u32) -> u32 {
+        let mut state = self.lock();
+        let Some(mut waiters) = state.futexes.remove(&from) else { return 0 };
+        let moved: Vec<(ThreadId, u32)> = waiters.drain(..waiters.len().min(count as usize)).collect();
+        for &(id, bitset) in &moved {
+            if let Some(thread) = state.threads.get_mut(&id)
+                && let Status::Waiting { wait: Wait::Futex { address, .. }, .. } = &mut thread.status
+            {
+                *address = to;
+                state.futexes.entry(to).or_default().push_back((id, bitset));
+            }
+        }
+        if !waiters.is_empty() {
+            state.futexes.insert(from, waiters);
+        }
+        moved.len() as u32
+    }
+
+    /// Blocks the host thread until it has the turn, serving as the idle thread where needed.
+    fn await_turn(&self, context: &mut Context) {
+        let me = ThreadId(context.thread);
+        loop {
+            let seen = context.wake.load(Ordering::SeqCst);
+            let mut state = self.lock();
+            if state.current == Some(me) {
+                if state.idle == Some(me) {
+                    state.idle = None;
+                }
+                context.set_quantum(state.quantum as i64);
+                return;
+            }
+            if context.has_pending_signal() && state.interrupt(me) && state.current.is_none() {
+                state.choose(self, Reason::Stopped, context.clock());
+                continue;
+            }
+            if state.current.is_none() && state.idle.is_none_or(|idle| idle == me) {
+                if let Choice::Picked = state.choose(self, Reason::Stopped, context.clock()) {
+                    continue;
+                }
+                state.idle = Some(me);
+                let (polls, timeout) = state.everything_awaited(self.kick.load(Ordering::SeqCst) as i32);
+                drop(state);
+                self.idle(context, seen, polls, timeout);
+                continue;
+            }
+            drop(state);
+            kernel::wait_on(&context.wake, seen, None);
+        }
+    }
+
+    /// Waits in the kernel for whatever comes first.
+    fn idle(&self, context: &Context, seen: u32, mut polls: Vec<libc::pollfd>, timeout: Option<Duration>) {
+        if polls.len() <= 1 {
+            return kernel::wait_on(&context.wake, seen, timeout);
+        }
+        let timeout = timeout.map(|left| [left.as_secs(), u64::from(left.subsec_nanos())]);
+        let timeout = timeout.as_ref().map_or(0, |pair| pair.as_ptr() as u64);
+        let arguments = [polls.as_mut_ptr() as u64, polls.len() as u64, timeout, 0, 0, 0];
+        kernel::call_interruptible(libc::SYS_ppoll as u64, arguments);
+        if polls[0].revents != 0 {
+            let mut count = 0u64;
+            kernel::call(libc::SYS_read as u64, [polls[0].fd as u64, (&raw mut count) as u64, 8, 0, 0, 0]);
+        }
+    }
+
+    /// Shows every thread to a crash or deadlock report. The caller has the turn, or nobody has.
+    pub fn inspect(&self, mut show: impl FnMut(ThreadId, &Context, String)) {
+        let state = self.lock();
+        for (&id, thread) in &state.threads {
+            let description = match &thread.status {
+                Status::Runnable if state.current == Some(id) => "running".to_owned(),
+                Status::Runnable => "runnable".to_owned(),
+                Status::Outside => "in a system call".to_owned(),
+                Status::Waiting { wait: Wait::Futex { address, .. }, .. } => {
+                    format!("waiting for the futex at {address:#x}")
+                }
+                Status::Waiting { wait: Wait::Descriptors(polls), .. } => {
+                    let descriptors: Vec<String> = polls.iter().map(|poll| poll.fd.to_string()).collect();
+                    format!("waiting for descriptor {}", descriptors.join(", "))
+                }
+                Status::Waiting { wait: Wait::Time, .. } => "sleeping".to_owned(),
+            };
+            thread.context.with(|context| show(id, context, description));
+        }
+    }
+}
+
+impl State {
+    fn thread(&mut self, context: &Context) -> &mut Thread {
+        self.threads.get_mut(&ThreadId(context.thread)).expect("a running thread is registered")
+    }
+
+    fn satisfy(&mut self, id: ThreadId, outcome: Outcome) {
+        if let Some(thread) = self.threads.get_mut(&id) {
+            thread.status = Status::Runnable;
+            thread.outcome = outcome;
+        }
+    }
+
+    /// Ends a thread's wait because of a signal; tells whether it was waiting.
+    fn interrupt(&mut self, id: ThreadId) -> bool {
+        let Some(Thread { status: Status::Waiting { wait, .. }, .. }) = self.threads.get(&id) else { return false };
+        if let Wait::Futex { address, .. } = *wait {
+            self.remove_waiter(address, id);
+        }
+        self.satisfy(id, Outcome::Interrupted);
+        true
+    }
+
+    fn remove_waiter(&mut self, address: u64, id: ThreadId) {
+        if let Some(waiters) = self.futexes.get_mut(&address) {
+            waiters.retain(|&(waiter, _)| waiter != id);
+            if waiters.is_empty() {
+                self.futexes.remove(&address);
+            }
+        }
+    }
+
+    /// Picks who runs next and wakes it.
+    fn choose(&mut self, turn: &Turn, reason: Reason, clock: u64) -> Choice {
+        self.end_waits();
+        let runnable: Vec<ThreadId> = self
+            .threads
+            .iter()
+            .filter(|(_, thread)| matches!(thread.status, Status::Runnable))
+            .map(|(&id, _)| id)
+            .collect();
+        if runnable.is_empty() {
+            self.last = self.current.take().unwrap_or(self.last);
+            return Choice::Nobody;
+        }
+        let last = self.current.unwrap_or(self.last);
+        let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable });
+        self.quantum = self.policy.quantum();
+        if picked != last {
+            self.stats.switches += 1;
+            for word in [u64::from(last.0), clock, u64::from(picked.0)] {
+                self.stats.schedule_hash = (self.stats.schedule_hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        }
+        self.last = picked;
+        self.current = Some(picked);
+        if self.idle == Some(picked) {
+            kick(turn);
+        }
+        if let Some(thread) = self.threads.get(&picked) {
+            thread.context.wake();
+        }
+        Choice::Picked
+    }
+
+    /// Makes threads runnable whose descriptors are ready or whose time has come.
+    fn end_waits(&mut self) {
+        let mut now = None;
+        let mut ended = Vec::new();
+        for (&id, thread) in &mut self.threads {
+            let Status::Waiting { wait, deadline } = &mut thread.status else { continue };
+            if let Wait::Descriptors(polls) = wait
+                && any_ready(polls)
+            {
+                ended.push((id, Outcome::Satisfied));
+            } else if let Some(deadline) = *deadline
+                && *now.get_or_insert_with(Instant::now) >= deadline
+            {
+                ended.push((id, Outcome::TimedOut));
+            }
+        }
+        for (id, outcome) in ended {
+            if let Some(Thread { status: Status::Waiting { wait: Wait::Futex { address, .. }, .. }, .. }) =
+                self.threads.get(&id)
+            {
+                let address = *address;
+                self.remove_waiter(address, id);
+            }
+            self.satisfy(id, outcome);
+        }
+    }
+
+    /// All descriptors that anybody waits for, behind the one that kicks, and the time to the first deadline.
+    fn everything_awaited(&self, kick: i32) -> (Vec<libc::pollfd>, Option<Duration>) {
+        let mut polls = vec![libc::pollfd { fd: kick, events: libc::POLLIN, revents: 0 }];
+        let mut first: Option<Instant> = None;
+        for thread in self.threads.values() {
+            let Status::Waiting { wait, deadline } = &thread.status else { continue };
+            if let Wait::Descriptors(wanted) = wait {
+                polls.extend_from_slice(wanted);
+            }
+            first = [first, *deadline].into_iter().flatten().min();
+        }
+        (polls, first.map(|deadline| deadline.saturating_duration_since(Instant::now())))
+    }
+
+    fn is_deadlocked(&self) -> bool {
+        !self.threads.is_empty()
+            && self.threads.values().all(|thread| {
+                matches!(thread.status, Status::Waiting { wait: Wait::Futex { .. }, deadline: None })
+            })
+    }
+}
+
+fn any_ready(polls: &mut [libc::pollfd]) -> bool {
+    let arguments = [polls.as_mut_ptr() as u64, polls.len() as u64, 0, 0, 0, 0];
+    kernel::call(libc::SYS_poll as u64, arguments) > 0
+}
+
+fn kick(turn: &Turn) {
+    let one = 1u64;
+    let descriptor = u64::from(turn.kick.load(Ordering::SeqCst));
+    kernel::call(libc::SYS_write as u64, [descriptor, (&raw const one) as u64, 8, 0, 0, 0]);
+}

@@ -1,0 +1,109 @@
+//! All that belongs to the guest process as a whole: its code, its address space, its signal dispositions.
+
+use crate::code::cache::CodeCache;
+use crate::guest_code::LiveCode;
+use crate::kernel;
+use crate::signals::Actions;
+use crate::space::{GuestSpace, PAGE};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+pub struct World {
+    pub cache: CodeCache,
+    pub space: GuestSpace,
+    pub actions: Actions,
+    pub process: Process,
+    /// Writable pages that were translated from and are write-protected, so that changes are noticed.
+    guarded: BTreeSet<u64>,
+}
+
+/// What the guest can find out about itself.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// The program's real path: what `/proc/self/exe` shows.
+    pub executable: Vec<u8>,
+    /// The arguments, each with its NUL: what `/proc/self/cmdline` shows.
+    pub command_line: Vec<u8>,
+    /// Descriptors that the guest opened on its own descriptor directory.
+    pub directories: BTreeSet<i32>,
+    /// System calls, requests and flags that were already mentioned.
+    pub mentioned: BTreeSet<String>,
+    /// The main thread's stack.
+    pub stack: Range<u64>,
+}
+
+impl World {
+    pub fn new(cache: CodeCache, space: GuestSpace, actions: Actions, process: Process) -> World {
+        World { cache, space, actions, process, guarded: BTreeSet::new() }
+    }
+
+    /// The translation of `pc`.
+    pub fn host_for(&mut self, pc: u64) -> u64 {
+        let host = self.cache.host_for(&LiveCode(&self.space), pc);
+        self.guard_new_pages();
+        host
+    }
+
+    pub fn host_for_indirect(&mut self, pc: u64) -> u64 {
+        let host = self.cache.host_for_indirect(&LiveCode(&self.space), pc);
+        self.guard_new_pages();
+        host
+    }
+
+    pub fn link(&mut self, target: u64, link: u64) -> u64 {
+        let host = self.cache.link(&LiveCode(&self.space), target, link);
+        self.guard_new_pages();
+        host
+    }
+
+    /// Write-protects pages that code was just translated from, where the guest could write.
+    fn guard_new_pages(&mut self) {
+        for page in self.cache.take_new_pages() {
+            let address = page * PAGE;
+            if let Some((_, mapping)) = self.space.find(address)
+                && mapping.protection.writable()
+                && self.guarded.insert(page)
+            {
+                let protection = mapping.protection.0 & !(libc::PROT_WRITE as u32);
+                kernel::call(libc::SYS_mprotect as u64, [address, PAGE, u64::from(protection), 0, 0, 0]);
+            }
+        }
+    }
+
+    /// If the guest wrote to a page that the engine protects, forgets its code and lets the write happen.
+    pub fn write_to_guarded(&mut self, address: u64) -> bool {
+        let page = address / PAGE;
+        if !self.guarded.remove(&page) {
+            return false;
+        }
+        self.cache.invalidate(page * PAGE..(page + 1) * PAGE);
+        if let Some((_, mapping)) = self.space.find(address) {
+            let arguments = [page * PAGE, PAGE, u64::from(mapping.protection.0), 0, 0, 0];
+            kernel::call(libc::SYS_mprotect as u64, arguments);
+        }
+        true
+    }
+
+    /// Opens all guarded pages, for a system call that may write to one.
+    pub fn open_guarded(&mut self) -> bool {
+        let pages: Vec<u64> = self.guarded.iter().copied().collect();
+        for &page in &pages {
+            self.write_to_guarded(page * PAGE);
+        }
+        !pages.is_empty()
+    }
+
+    /// To be called when the mapping of `range` changes in any way.
+    pub fn mapping_changed(&mut self, range: Range<u64>) {
+        self.cache.invalidate(range.clone());
+        let gone: Vec<u64> = self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).copied().collect();
+        for page in gone {
+            self.guarded.remove(&page);
+        }
+    }
+
+    /// Whether `what` is mentioned for the first time.
+    pub fn mention_once(&mut self, what: &str) -> bool {
+        self.process.mentioned.insert(what.to_owned())
+    }
+}

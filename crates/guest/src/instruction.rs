@@ -1,0 +1,192 @@
+//! What one instruction reads, writes and does to flags, in the form that translation and analyses need.
+//!
+//! All facts come from `iced-x86`; this module adds only the cases where an instruction's effect depends on a run-time
+//! count, so that "writes" may mean "may write".
+
+use iced_x86::{
+    Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
+    UsedMemory,
+};
+
+/// The six flags that arithmetic sets.
+pub const ARITHMETIC_FLAGS: u32 =
+    RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
+
+/// A set of general-purpose registers, one bit each in encoding order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RegisterSet(pub u16);
+
+impl RegisterSet {
+    pub fn insert(&mut self, register: u8) {
+        self.0 |= 1 << register;
+    }
+
+    pub fn contains(self, register: u8) -> bool {
+        self.0 & (1 << register) != 0
+    }
+
+    pub fn union(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 | other.0)
+    }
+
+    pub fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The encoding number of a general-purpose register of any width, or `None` for other registers.
+pub fn register_number(register: Register) -> Option<u8> {
+    let full = register.full_register();
+    full.is_gpr64().then(|| (full as u32 - Register::RAX as u32) as u8)
+}
+
+/// The 64-bit register with this encoding number.
+pub fn register_named(number: u8) -> Register {
+    const NAMES: [Register; 16] = [
+        Register::RAX,
+        Register::RCX,
+        Register::RDX,
+        Register::RBX,
+        Register::RSP,
+        Register::RBP,
+        Register::RSI,
+        Register::RDI,
+        Register::R8,
+        Register::R9,
+        Register::R10,
+        Register::R11,
+        Register::R12,
+        Register::R13,
+        Register::R14,
+        Register::R15,
+    ];
+    NAMES[number as usize]
+}
+
+/// The arithmetic flags that the instruction surely overwrites.
+pub fn flags_killed(instruction: &Instruction) -> u32 {
+    if leaves_flags_when_count_is_zero(instruction) {
+        return 0;
+    }
+    instruction.rflags_modified() & ARITHMETIC_FLAGS
+}
+
+/// The arithmetic flags that the instruction may read.
+pub fn flags_read(instruction: &Instruction) -> u32 {
+    instruction.rflags_read() & ARITHMETIC_FLAGS
+}
+
+fn leaves_flags_when_count_is_zero(instruction: &Instruction) -> bool {
+    let shifts = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Shl
+            | Mnemonic::Sal
+            | Mnemonic::Shr
+            | Mnemonic::Sar
+            | Mnemonic::Rol
+            | Mnemonic::Ror
+            | Mnemonic::Rcl
+            | Mnemonic::Rcr
+            | Mnemonic::Shld
+            | Mnemonic::Shrd
+    );
+    shifts || instruction.has_rep_prefix() || instruction.has_repne_prefix()
+}
+
+/// General-purpose registers that the instruction names or implies, read or written.
+pub fn registers_used(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> RegisterSet {
+    let mut set = RegisterSet::default();
+    for used in factory.info(instruction).used_registers() {
+        if let Some(number) = register_number(used.register()) {
+            set.insert(number);
+        }
+    }
+    set
+}
+
+/// Memory operands, explicit and implied, that the instruction really accesses.
+pub fn memory_used<'f>(
+    factory: &'f mut InstructionInfoFactory,
+    instruction: &Instruction,
+) -> impl Iterator<Item = &'f UsedMemory> {
+    let computes_only = matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
+    factory
+        .info(instruction)
+        .used_memory()
+        .iter()
+        .filter(move |memory| !computes_only && !matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess))
+}
+
+/// Whether the instruction is one of the string instructions under a repeat prefix.
+pub fn repeats(instruction: &Instruction) -> bool {
+    instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+}
+
+/// Branches that test the count register instead of flags.
+pub fn branches_on_count(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.mnemonic(),
+        Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne | Mnemonic::Jcxz | Mnemonic::Jecxz | Mnemonic::Jrcxz
+    )
+}
+
+/// Instructions that load a segment register, and with it could take FS from the engine.
+pub fn loads_segment_register(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.code(),
+        Code::Mov_Sreg_rm16
+            | Code::Mov_Sreg_r32m16
+            | Code::Mov_Sreg_r64m16
+            | Code::Popw_FS
+            | Code::Popq_FS
+            | Code::Popw_GS
+            | Code::Popq_GS
+            | Code::Lfs_r16_m1616
+            | Code::Lfs_r32_m1632
+            | Code::Lfs_r64_m1664
+            | Code::Lgs_r16_m1616
+            | Code::Lgs_r32_m1632
+            | Code::Lgs_r64_m1664
+            | Code::Lss_r16_m1616
+            | Code::Lss_r32_m1632
+            | Code::Lss_r64_m1664
+    )
+}
+
+/// Whether the instruction may raise an exception for any reason but its fetch: touches memory, divides, or works on
+/// floating-point or vector state whose exceptions may be unmasked. Errs towards yes.
+pub fn may_fault(instruction: &Instruction) -> bool {
+    if matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) {
+        return false;
+    }
+    let memory = (0..instruction.op_count()).any(|operand| {
+        !matches!(
+            instruction.op_kind(operand),
+            OpKind::Register
+                | OpKind::NearBranch16
+                | OpKind::NearBranch32
+                | OpKind::NearBranch64
+                | OpKind::Immediate8
+                | OpKind::Immediate8_2nd
+                | OpKind::Immediate16
+                | OpKind::Immediate32
+                | OpKind::Immediate64
+                | OpKind::Immediate8to16
+                | OpKind::Immediate8to32
+                | OpKind::Immediate8to64
+                | OpKind::Immediate32to64
+        )
+    });
+    let other_registers = (0..instruction.op_count()).any(|operand| {
+        instruction.op_kind(operand) == OpKind::Register && !instruction.op_register(operand).is_gpr()
+    });
+    memory
+        || other_registers
+        || instruction.is_stack_instruction()
+        || matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
+        || instruction.flow_control() == FlowControl::Exception
+}

@@ -1,0 +1,78 @@
+//! `whodunit run` is invisible: every guest program in `conformance/` behaves under the engine as it does natively.
+//!
+//! Each program is one test. It is run twice, without and with the engine, and both runs must agree in every byte of
+//! standard output and standard error and in the exit status or the terminating signal.
+
+mod support;
+
+use support::{build, compare, execute, spec};
+
+#[track_caller]
+fn same_under_engine(group: &str, name: &str) {
+    if let Err(problem) = compare_runs(group, name) {
+        panic!("{group}::{name}\n{problem}");
+    }
+}
+
+fn compare_runs(group: &str, name: &str) -> Result<(), String> {
+    let spec = spec::find(group, name)?;
+    let built = build::build(&spec)?;
+    let native = execute::natively(&spec, &built)?;
+    let complaints = compare::own_complaints(&native);
+    if !complaints.is_empty() {
+        return Err(format!("  the program fails without the engine already:\n    {}\n", complaints.join("\n    ")));
+    }
+    if let execute::Ending::TimedOut(_) = native.ending {
+        return Err(format!("  native run: {}\n", compare::describe(native.ending)));
+    }
+    let engine = execute::under_engine(&spec, &built, &[])?;
+    compare::difference(&native, &engine).map_or(Ok(()), Err)
+}
+
+#[test]
+fn every_program_is_listed() {
+    let specs = spec::all().expect("the programs' headers are readable");
+    let mut present: Vec<(&str, &str)> = specs.iter().map(|spec| (spec.group.as_str(), spec.name.as_str())).collect();
+    let mut listed = LISTED.to_vec();
+    present.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(present, listed, "the programs in tests/conformance and the list in conformance.rs differ");
+}
+
+guest_programs! {
+    super::same_under_engine;
+    elf {
+        argv0 auxv constructors execstack fixed huge_bss ifunc large_environment pie script
+        script_argument start_state static_fixed static_pie stripped tls_dynamic tls_initial
+    }
+    unwind {
+        backtrace coroutines exceptions exceptions_library exceptions_threads forced longjmp
+        panics terminate terminate_handler
+    }
+    insn {
+        atomics avx bits_crypto branches division flags_flow misc mxcsr odd_places red_zone
+        rip_relative segment sse stack strings syscall_abi tight_loops traps x87
+    }
+    threads {
+        c11_threads cancellation channels create_join exit_in_thread futexes local_destructors
+        main_exits mutex_processes mutexes openmp primitives raw_clone rust_threads spinning
+        std_threads timed_waits timers
+    }
+    signals {
+        alternate_stack children crash_abrt crash_bus crash_fpe crash_handler_returns crash_ill
+        crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
+        default_actions dispositions fault_kinds fault_registers interrupted longjmp_repeated
+        threads_directed timers_computing waiting
+    }
+    process {
+        controls exec exec_threads fork_basic fork_threads rust_process spawn vfork
+    }
+    memory {
+        brk code_threads dlopen_repeated kernel_pointers large mmap_forms mremap_mprotect own_code
+        self_modifying shared_memory stack_overflow
+    }
+    proc {
+        clocks closed_input closed_output cmdline descriptors files identity limits sockets
+        stdin_pipe stdin_text
+    }
+}

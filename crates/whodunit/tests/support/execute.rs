@@ -1,0 +1,145 @@
+//! Runs a built program, as it is or under the engine, and keeps all that can be seen of the run from outside.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::build::Built;
+use super::spec::Spec;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Exited(i32),
+    Killed(i32),
+    TimedOut(Duration),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub ending: Ending,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+/// Runs the program without the engine.
+pub fn natively(spec: &Spec, built: &Built) -> Result<Outcome, String> {
+    execute(spec, built, &[])
+}
+
+/// Runs the program under `whodunit run OPTIONS --`.
+pub fn under_engine(spec: &Spec, built: &Built, options: &[OsString]) -> Result<Outcome, String> {
+    let mut prefix = vec![super::whodunit_binary(), "run".into()];
+    prefix.extend_from_slice(options);
+    if spec.crashes {
+        prefix.push("--no-report".into());
+    }
+    prefix.push("--".into());
+    execute(spec, built, &prefix)
+}
+
+fn execute(spec: &Spec, built: &Built, prefix: &[OsString]) -> Result<Outcome, String> {
+    let scratch = Scratch::new(spec)?;
+    let mut words = prefix.to_vec();
+    words.push(built.program.clone().into());
+    words.extend(spec.args.iter().map(OsString::from));
+    let mut command = shell_around(spec, &words);
+    let (stdout, stderr) = (scratch.path("stdout"), scratch.path("stderr"));
+    let in_scratch = || -> std::io::Result<()> {
+        fs::create_dir(scratch.path("cwd"))?;
+        fs::write(scratch.path("stdin"), spec.stdin.as_deref().unwrap_or(""))?;
+        command
+            .current_dir(scratch.path("cwd"))
+            .stdin(Stdio::from(File::open(scratch.path("stdin"))?))
+            .stdout(Stdio::from(File::create(&stdout)?))
+            .stderr(Stdio::from(File::create(&stderr)?));
+        Ok(())
+    };
+    let mut in_scratch = in_scratch;
+    in_scratch().map_err(|error| format!("cannot prepare the run of {}: {error}", spec.title()))?;
+    let ending = wait_within(&mut command, spec.limit)?;
+    Ok(Outcome { ending, stdout: read(&stdout)?, stderr: read(&stderr)? })
+}
+
+/// A shell around the command gives every run the same limits and lets a header redirect it.
+/// The environment is fixed, so that results do not depend on who runs the tests.
+fn shell_around(spec: &Spec, words: &[OsString]) -> Command {
+    let snippet = spec.run.as_deref().unwrap_or(r#"exec "$@""#);
+    let mut command = Command::new("/bin/sh");
+    command
+        .arg("-c")
+        .arg(format!("ulimit -c 0; ulimit -s 8192; {snippet}"))
+        .arg("sh")
+        .args(words)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LC_ALL", "C")
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .process_group(0);
+    command
+}
+
+/// Waits for the command; past the limit, ends its process group and says so.
+fn wait_within(command: &mut Command, limit: Duration) -> Result<Ending, String> {
+    let mut child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    let group = child.id();
+    let (sender, receiver) = mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        let _ = sender.send(child.wait());
+    });
+    let waited = receiver.recv_timeout(limit);
+    if waited.is_err() {
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status();
+    }
+    waiter.join().map_err(|_| "the waiting thread panicked".to_owned())?;
+    match waited {
+        Err(_) => Ok(Ending::TimedOut(limit)),
+        Ok(Err(error)) => Err(format!("cannot wait for {command:?}: {error}")),
+        Ok(Ok(status)) => Ok(ending_of(status)),
+    }
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, signal) => Ending::Killed(signal.unwrap_or_default()),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// A folder for one run, removed afterwards.
+pub struct Scratch {
+    folder: PathBuf,
+}
+
+impl Scratch {
+    pub fn new(spec: &Spec) -> Result<Scratch, String> {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("runs").join(format!(
+            "{}-{}-{serial}",
+            spec.name,
+            std::process::id()
+        ));
+        fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        Ok(Scratch { folder })
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
