@@ -66,7 +66,10 @@ pub fn launch(
         ..Process::default()
     };
     let world = World::new(cache, space, inherited_actions(), process);
-    start(world, &files, loaded.start, stack.pointer, options, policy, private, host)
+    files.name_thread();
+    // The guest must not find them among its own descriptors.
+    drop(files);
+    start(world, loaded.start, stack.pointer, options, policy, private, host)
 }
 
 fn make_cache(zones: Zones) -> Result<CodeCache, LaunchError> {
@@ -88,10 +91,8 @@ fn inherited_actions() -> Actions {
     actions
 }
 
-#[expect(clippy::too_many_arguments, reason = "the one place where all parts meet")]
 fn start(
     world: World,
-    files: &files::Files,
     entry: u64,
     stack_pointer: u64,
     options: Options,
@@ -109,11 +110,11 @@ fn start(
     let turn = Turn::new(policy, context);
     turn.set_kick(private.kick);
     let engine = Engine::start(world, turn, options, private, host);
+    engine.turn.set_watcher(engine);
     // The main thread's lasts as long as the process.
     std::mem::forget(host::AlternateStack::install());
     host::catch_faults();
     host::set_kernel_mask(context.signal_mask);
-    files.name_thread();
     crate::run::run(engine, context);
     unreachable!("the last thread ends the process")
 }

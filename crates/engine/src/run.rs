@@ -56,10 +56,7 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
                 0
             }
             Exit::Interrupted => 0,
-            Exit::Fault => {
-                fault(engine, context);
-                0
-            }
+            Exit::Fault => fault(engine, context),
             Exit::Unfetchable { pc, address } => {
                 context.pc = pc;
                 unfetchable(engine, context, address);
@@ -87,13 +84,18 @@ fn out_of_budget(engine: &Engine, context: &mut Context) {
     engine.turn.switch(context, Reason::QuantumOver);
 }
 
-fn fault(engine: &Engine, context: &mut Context) {
+/// Delivers a fault, unless it is the engine's own write protection: then the write is let through. The writing
+/// instruction may be on the very page, which would be protected again at once, so it runs from a translation of its own.
+fn fault(engine: &Engine, context: &mut Context) -> u64 {
     let fault = context.fault;
-    let own_protection = fault.signal == libc::SIGSEGV && fault.code == SEGV_ACCERR;
-    if own_protection && engine.world().write_to_guarded(fault.address) {
-        return;
+    if fault.signal == libc::SIGSEGV && fault.code == SEGV_ACCERR {
+        let mut world = engine.world();
+        if world.write_to_guarded(fault.address) {
+            return world.host_for_once(context.pc);
+        }
     }
     deliver::fault(engine, context, fault);
+    0
 }
 
 fn unfetchable(engine: &Engine, context: &mut Context, address: u64) {
@@ -121,10 +123,7 @@ fn trap(engine: &Engine, context: &mut Context, kind: Trap) {
             }
             Fault { signal: libc::SIGILL, code: ILL_ILLOPN, address: context.pc, error: 0, trap: INVALID_OPCODE }
         }
-        Trap::Breakpoint => {
-            context.pc += 1;
-            Fault { signal: libc::SIGTRAP, code: SI_KERNEL, address: 0, error: 0, trap: BREAKPOINT }
-        }
+        Trap::Breakpoint => Fault { signal: libc::SIGTRAP, code: SI_KERNEL, address: 0, error: 0, trap: BREAKPOINT },
     };
     deliver::fault(engine, context, fault);
 }

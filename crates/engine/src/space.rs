@@ -76,8 +76,17 @@ impl Protection {
 pub struct Mapping {
     pub end: u64,
     pub protection: Protection,
-    /// Changes are visible to other mappings of the same object.
-    pub shared: bool,
+    /// What is shared with other mappings, if changes are.
+    pub shared: Option<Shared>,
+}
+
+/// A part of an object that several mappings may show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shared {
+    /// The object: device and inode of a file.
+    pub object: (u64, u64),
+    /// What address zero would show of it: addresses of two mappings with equal object and `address - origin` are one.
+    pub origin: u64,
 }
 
 pub struct GuestSpace {
@@ -151,7 +160,7 @@ impl GuestSpace {
         }
     }
 
-    pub fn insert(&mut self, range: Range<u64>, protection: Protection, shared: bool) {
+    pub fn insert(&mut self, range: Range<u64>, protection: Protection, shared: Option<Shared>) {
         self.remove(range.clone());
         self.mappings.insert(range.start, Mapping { end: range.end, protection, shared });
     }
@@ -228,7 +237,30 @@ impl GuestSpace {
         Some((start, end))
     }
 
-    pub fn mappings(&self) -> impl Iterator<Item = (u64, Mapping)> + '_ {
+    /// Other addresses that show the same memory as `address`.
+    pub fn aliases(&self, address: u64) -> Vec<u64> {
+        let Some((_, Mapping { shared: Some(shared), .. })) = self.find(address) else { return Vec::new() };
+        let offset = address.wrapping_sub(shared.origin);
+        let at = |(&start, mapping): (&u64, &Mapping)| {
+            let theirs = mapping.shared.filter(|theirs| theirs.object == shared.object)?;
+            let alias = theirs.origin.wrapping_add(offset);
+            ((start..mapping.end).contains(&alias) && alias != address).then_some(alias)
+        };
+        self.mappings.iter().filter_map(at).collect()
+    }
+
+    /// Executable ranges that show parts of the same object.
+    pub fn code_of(&self, object: (u64, u64)) -> Vec<Range<u64>> {
+        let shows = |mapping: &Mapping| mapping.shared.is_some_and(|shared| shared.object == object);
+        self.mappings
+            .iter()
+            .filter(|(_, mapping)| mapping.protection.executable() && shows(mapping))
+            .map(|(&start, mapping)| start..mapping.end)
+            .collect()
+    }
+
+    #[cfg(test)]
+    fn mappings(&self) -> impl Iterator<Item = (u64, Mapping)> + '_ {
         self.mappings.iter().map(|(&start, &mapping)| (start, mapping))
     }
 }
@@ -251,7 +283,7 @@ mod tests {
     #[test]
     fn a_hole_splits_a_mapping() {
         let mut space = space();
-        space.insert(0x1000..0x9000, READ_WRITE, false);
+        space.insert(0x1000..0x9000, READ_WRITE, None);
         space.remove(0x3000..0x5000);
         assert_eq!(listing(&space), [(0x1000, 0x3000, 3), (0x5000, 0x9000, 3)]);
         assert!(space.find(0x3000).is_none());
@@ -261,7 +293,7 @@ mod tests {
     #[test]
     fn protecting_the_middle_makes_three_mappings() {
         let mut space = space();
-        space.insert(0x1000..0x9000, READ_WRITE, false);
+        space.insert(0x1000..0x9000, READ_WRITE, None);
         space.protect(0x3000..0x5000, READ_EXECUTE);
         assert_eq!(listing(&space), [(0x1000, 0x3000, 3), (0x3000, 0x5000, 5), (0x5000, 0x9000, 3)]);
     }
@@ -269,15 +301,15 @@ mod tests {
     #[test]
     fn mapping_over_replaces() {
         let mut space = space();
-        space.insert(0x1000..0x4000, READ_WRITE, false);
-        space.insert(0x2000..0x6000, READ_EXECUTE, false);
+        space.insert(0x1000..0x4000, READ_WRITE, None);
+        space.insert(0x2000..0x6000, READ_EXECUTE, None);
         assert_eq!(listing(&space), [(0x1000, 0x2000, 3), (0x2000, 0x6000, 5)]);
     }
 
     #[test]
     fn searches_go_round_mappings_and_reserved_ranges() {
         let mut space = space();
-        space.insert(0x8000..0xa000, READ_WRITE, false);
+        space.insert(0x8000..0xa000, READ_WRITE, None);
         space.reserve(0x5000..0x6000);
         assert_eq!(space.find_high((0x1000, 0xa000), 0x2000, PAGE), Some(0x6000));
         assert_eq!(space.find_high((0x1000, 0xa000), 0x3000, PAGE), Some(0x2000));
@@ -289,9 +321,9 @@ mod tests {
     #[test]
     fn code_ranges_join_executable_neighbours_only() {
         let mut space = space();
-        space.insert(0x1000..0x2000, READ_EXECUTE, false);
-        space.insert(0x2000..0x3000, READ_EXECUTE, false);
-        space.insert(0x3000..0x4000, READ_WRITE, false);
+        space.insert(0x1000..0x2000, READ_EXECUTE, None);
+        space.insert(0x2000..0x3000, READ_EXECUTE, None);
+        space.insert(0x3000..0x4000, READ_WRITE, None);
         assert_eq!(space.code_around(0x1fff), Some((0x1000, 0x3000)));
         assert_eq!(space.code_around(0x3000), None);
         space.protect(0x2000..0x3000, READ_WRITE);

@@ -11,7 +11,7 @@ use crate::kernel;
 use sched::{Policy, Reason, SwitchPoint, ThreadId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// What a thread waits for.
@@ -77,7 +77,11 @@ pub struct Turn {
     count: AtomicU32,
     /// Wakes the idle thread.
     kick: AtomicU32,
+    watcher: OnceLock<&'static dyn Watcher>,
 }
+
+/// How long a signal that was sent may take to arrive before a standstill counts as a deadlock.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// What `choose` found.
 enum Choice {
@@ -105,12 +109,17 @@ impl Turn {
             quantum,
             stats,
         };
-        Turn { state: Mutex::new(state), count: AtomicU32::new(1), kick: AtomicU32::new(u32::MAX) }
+        Turn { state: Mutex::new(state), count: AtomicU32::new(1), kick: AtomicU32::new(u32::MAX), watcher: OnceLock::new() }
     }
 
     /// The descriptor that wakes the idle thread out of a poll.
     pub fn set_kick(&self, descriptor: i32) {
         self.kick.store(descriptor as u32, Ordering::SeqCst);
+    }
+
+    /// Who is told of deadlocks.
+    pub fn set_watcher(&self, watcher: &'static dyn Watcher) {
+        let _ = self.watcher.set(watcher);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -215,7 +224,7 @@ impl Turn {
     }
 
     /// Waits until `wait` is satisfied, the deadline passes or a signal comes for the thread.
-    pub fn wait(&self, context: &mut Context, wait: Wait, deadline: Option<Instant>, watcher: &dyn Watcher) -> Outcome {
+    pub fn wait(&self, context: &mut Context, wait: Wait, deadline: Option<Instant>) -> Outcome {
         let me = ThreadId(context.thread);
         {
             let mut state = self.lock();
@@ -223,13 +232,7 @@ impl Turn {
                 state.futexes.entry(address).or_default().push_back((me, bitset));
             }
             state.thread(context).status = Status::Waiting { wait, deadline };
-            if let Choice::Nobody = state.choose(self, Reason::Stopped, context.clock()) {
-                let deadlocked = state.is_deadlocked();
-                drop(state);
-                if deadlocked {
-                    watcher.deadlock();
-                }
-            }
+            state.choose(self, Reason::Stopped, context.clock());
         }
         self.await_turn(context);
         self.lock().thread(context).outcome
@@ -276,13 +279,14 @@ impl Turn {
     /// Blocks the host thread until it has the turn, serving as the idle thread where needed.
     fn await_turn(&self, context: &mut Context) {
         let me = ThreadId(context.thread);
+        let mut suspected = false;
         loop {
             let seen = context.wake.load(Ordering::SeqCst);
             let mut state = self.lock();
+            if state.idle == Some(me) {
+                state.idle = None;
+            }
             if state.current == Some(me) {
-                if state.idle == Some(me) {
-                    state.idle = None;
-                }
                 context.set_quantum(state.quantum as i64);
                 return;
             }
@@ -290,13 +294,21 @@ impl Turn {
                 state.choose(self, Reason::Stopped, context.clock());
                 continue;
             }
-            if state.current.is_none() && state.idle.is_none_or(|idle| idle == me) {
+            if state.current.is_none() && state.idle.is_none() {
                 if let Choice::Picked = state.choose(self, Reason::Stopped, context.clock()) {
                     continue;
                 }
                 state.idle = Some(me);
-                let (polls, timeout) = state.everything_awaited(self.kick.load(Ordering::SeqCst) as i32);
+                let deadlocked = state.is_deadlocked();
+                let (polls, mut timeout) = state.everything_awaited(self.kick.load(Ordering::SeqCst) as i32);
                 drop(state);
+                if deadlocked {
+                    if suspected && let Some(watcher) = self.watcher.get() {
+                        watcher.deadlock();
+                    }
+                    timeout = (!suspected).then_some(GRACE);
+                    suspected = true;
+                }
                 self.idle(context, seen, polls, timeout);
                 continue;
             }
@@ -384,6 +396,7 @@ impl State {
             .collect();
         if runnable.is_empty() {
             self.last = self.current.take().unwrap_or(self.last);
+            self.kick_idle(turn); // it must wait for the new wait too
             return Choice::Nobody;
         }
         let last = self.current.unwrap_or(self.last);
@@ -398,12 +411,21 @@ impl State {
         self.last = picked;
         self.current = Some(picked);
         if self.idle == Some(picked) {
-            kick(turn);
-        }
-        if let Some(thread) = self.threads.get(&picked) {
+            self.kick_idle(turn);
+        } else if let Some(thread) = self.threads.get(&picked) {
             thread.context.wake();
         }
         Choice::Picked
+    }
+
+    /// Makes the idle thread look at the world again, whichever way it waits.
+    fn kick_idle(&self, turn: &Turn) {
+        if let Some(thread) = self.idle.and_then(|idle| self.threads.get(&idle)) {
+            let one = 1u64;
+            let descriptor = u64::from(turn.kick.load(Ordering::SeqCst));
+            kernel::call(libc::SYS_write as u64, [descriptor, (&raw const one) as u64, 8, 0, 0, 0]);
+            thread.context.wake();
+        }
     }
 
     /// Makes threads runnable whose descriptors are ready or whose time has come.
@@ -458,10 +480,4 @@ impl State {
 fn any_ready(polls: &mut [libc::pollfd]) -> bool {
     let arguments = [polls.as_mut_ptr() as u64, polls.len() as u64, 0, 0, 0, 0];
     kernel::call(libc::SYS_poll as u64, arguments) > 0
-}
-
-fn kick(turn: &Turn) {
-    let one = 1u64;
-    let descriptor = u64::from(turn.kick.load(Ordering::SeqCst));
-    kernel::call(libc::SYS_write as u64, [descriptor, (&raw const one) as u64, 8, 0, 0, 0]);
 }

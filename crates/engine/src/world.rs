@@ -4,8 +4,8 @@ use crate::code::cache::CodeCache;
 use crate::guest_code::LiveCode;
 use crate::kernel;
 use crate::signals::Actions;
-use crate::space::{GuestSpace, PAGE};
-use std::collections::BTreeSet;
+use crate::space::{GuestSpace, PAGE, Protection, Shared};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub struct World {
@@ -13,8 +13,9 @@ pub struct World {
     pub space: GuestSpace,
     pub actions: Actions,
     pub process: Process,
-    /// Writable pages that were translated from and are write-protected, so that changes are noticed.
-    guarded: BTreeSet<u64>,
+    /// Writable pages that are write-protected so that changes are noticed, each with the page whose translations
+    /// would change: itself, or one that shows the same memory.
+    guarded: BTreeMap<u64, u64>,
 }
 
 /// What the guest can find out about itself.
@@ -34,7 +35,7 @@ pub struct Process {
 
 impl World {
     pub fn new(cache: CodeCache, space: GuestSpace, actions: Actions, process: Process) -> World {
-        World { cache, space, actions, process, guarded: BTreeSet::new() }
+        World { cache, space, actions, process, guarded: BTreeMap::new() }
     }
 
     /// The translation of `pc`.
@@ -42,6 +43,11 @@ impl World {
         let host = self.cache.host_for(&LiveCode(&self.space), pc);
         self.guard_new_pages();
         host
+    }
+
+    /// A throw-away translation of one instruction, on a page that stays writable.
+    pub fn host_for_once(&mut self, pc: u64) -> u64 {
+        self.cache.host_for_once(&LiveCode(&self.space), pc)
     }
 
     pub fn host_for_indirect(&mut self, pc: u64) -> u64 {
@@ -56,27 +62,33 @@ impl World {
         host
     }
 
-    /// Write-protects pages that code was just translated from, where the guest could write.
+    /// Write-protects pages that code was just translated from, and pages that show the same memory, where the guest
+    /// could write.
     fn guard_new_pages(&mut self) {
         for page in self.cache.take_new_pages() {
-            let address = page * PAGE;
-            if let Some((_, mapping)) = self.space.find(address)
-                && mapping.protection.writable()
-                && self.guarded.insert(page)
-            {
-                let protection = mapping.protection.0 & !(libc::PROT_WRITE as u32);
-                kernel::call(libc::SYS_mprotect as u64, [address, PAGE, u64::from(protection), 0, 0, 0]);
+            self.guard(page, page);
+            for alias in self.space.aliases(page * PAGE) {
+                self.guard(alias / PAGE, page);
             }
+        }
+    }
+
+    fn guard(&mut self, page: u64, code: u64) {
+        let address = page * PAGE;
+        if let Some((_, mapping)) = self.space.find(address)
+            && mapping.protection.writable()
+            && self.guarded.insert(page, code).is_none()
+        {
+            let protection = mapping.protection.0 & !(libc::PROT_WRITE as u32);
+            kernel::call(libc::SYS_mprotect as u64, [address, PAGE, u64::from(protection), 0, 0, 0]);
         }
     }
 
     /// If the guest wrote to a page that the engine protects, forgets its code and lets the write happen.
     pub fn write_to_guarded(&mut self, address: u64) -> bool {
         let page = address / PAGE;
-        if !self.guarded.remove(&page) {
-            return false;
-        }
-        self.cache.invalidate(page * PAGE..(page + 1) * PAGE);
+        let Some(code) = self.guarded.remove(&page) else { return false };
+        self.cache.invalidate(code * PAGE..(code + 1) * PAGE);
         if let Some((_, mapping)) = self.space.find(address) {
             let arguments = [page * PAGE, PAGE, u64::from(mapping.protection.0), 0, 0, 0];
             kernel::call(libc::SYS_mprotect as u64, arguments);
@@ -86,7 +98,7 @@ impl World {
 
     /// Opens all guarded pages, for a system call that may write to one.
     pub fn open_guarded(&mut self) -> bool {
-        let pages: Vec<u64> = self.guarded.iter().copied().collect();
+        let pages: Vec<u64> = self.guarded.keys().copied().collect();
         for &page in &pages {
             self.write_to_guarded(page * PAGE);
         }
@@ -96,9 +108,33 @@ impl World {
     /// To be called when the mapping of `range` changes in any way.
     pub fn mapping_changed(&mut self, range: Range<u64>) {
         self.cache.invalidate(range.clone());
-        let gone: Vec<u64> = self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).copied().collect();
+        let gone: Vec<u64> = self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(&page, _)| page).collect();
         for page in gone {
             self.guarded.remove(&page);
+        }
+    }
+
+    /// Takes a new mapping into the model. A new writable view of memory that is also code must be guarded, which
+    /// happens when the code is translated again.
+    pub fn add_mapping(&mut self, range: Range<u64>, protection: Protection, shared: Option<Shared>) {
+        self.mapping_changed(range.clone());
+        self.space.insert(range, protection, shared);
+        self.forget_aliases(protection, shared);
+    }
+
+    /// Changes a mapping's rights in the model.
+    pub fn protect_mapping(&mut self, range: Range<u64>, protection: Protection) {
+        self.mapping_changed(range.clone());
+        let shared = self.space.find(range.start).and_then(|(_, mapping)| mapping.shared);
+        self.space.protect(range, protection);
+        self.forget_aliases(protection, shared);
+    }
+
+    fn forget_aliases(&mut self, protection: Protection, shared: Option<Shared>) {
+        if let Some(shared) = shared.filter(|_| protection.writable()) {
+            for code in self.space.code_of(shared.object) {
+                self.cache.invalidate(code);
+            }
         }
     }
 

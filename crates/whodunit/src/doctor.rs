@@ -244,7 +244,7 @@ fn check_seccomp(status: Option<&str>) -> Finding {
         Some(_) => Finding::note(
             "seccomp",
             "a filter is active, as in most containers",
-            "if programs do not start, allow personality(2) to switch address randomisation off",
+            "what it forbids fails for programs under whodunit too; to run what they execute, whodunit needs execveat(2)",
         ),
     }
 }

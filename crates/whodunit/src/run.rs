@@ -2,7 +2,7 @@ use std::os::unix::ffi::OsStringExt;
 struct H;
 impl engine::Host for H {
     fn crashed(&self, crash: &engine::Crash) {
-        eprintln!("crash {} {:x?} pc {:x?}", crash.signal, crash.fault, crash.threads);
+        if std::env::var_os("WCRASH").is_some() { eprintln!("crash {} {:x?} pc {:x?}", crash.signal, crash.fault, crash.threads); }
     }
     fn deadlocked(&self, threads: &[engine::ThreadFacts]) { eprintln!("deadlock {:x?}", threads); }
     fn finished(&self, stats: &engine::Stats) { if std::env::var_os("WSTATS").is_some() { eprintln!("{stats:?}"); } }

@@ -7,7 +7,6 @@ mod support;
 
 use support::{build, compare, execute, spec};
 
-#[track_caller]
 fn same_under_engine(group: &str, name: &str) {
     if let Err(problem) = compare_runs(group, name) {
         panic!("{group}::{name}\n{problem}");
@@ -26,7 +25,12 @@ fn compare_runs(group: &str, name: &str) -> Result<(), String> {
         return Err(format!("  native run: {}\n", compare::describe(native.ending)));
     }
     let engine = execute::under_engine(&spec, &built, &[])?;
-    compare::difference(&native, &engine).map_or(Ok(()), Err)
+    let native = compare::Named("native", &native);
+    let engine = compare::Named("engine", &engine);
+    match compare::difference(native, engine) {
+        None => Ok(()),
+        Some(difference) => Err(format!("{difference}  by hand: {}\n", execute::by_hand(&spec, &built))),
+    }
 }
 
 #[test]
@@ -51,18 +55,18 @@ guest_programs! {
     }
     insn {
         atomics avx bits_crypto branches division flags_flow misc mxcsr odd_places red_zone
-        rip_relative segment sse stack strings syscall_abi tight_loops traps x87
+        rip_relative segment sse stack strings syscall_abi tight_loops traps vector_threads x87
     }
     threads {
         c11_threads cancellation channels create_join exit_in_thread futexes local_destructors
-        main_exits mutex_processes mutexes openmp primitives raw_clone rust_threads spinning
-        std_threads timed_waits timers
+        main_exits mutex_processes mutexes openmp preempted_state primitives raw_clone
+        rust_threads spinning std_threads timed_waits timers
     }
     signals {
-        alternate_stack children crash_abrt crash_bus crash_fpe crash_handler_returns crash_ill
-        crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
-        default_actions dispositions fault_kinds fault_registers interrupted longjmp_repeated
-        threads_directed timers_computing waiting
+        alternate_stack async_state children crash_abrt crash_bus crash_fpe crash_handler_returns
+        crash_ill crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
+        default_actions dispositions fault_kinds fault_registers from_outside interrupted
+        longjmp_repeated threads_directed timers_computing waiting
     }
     process {
         controls exec exec_threads fork_basic fork_threads rust_process spawn vfork

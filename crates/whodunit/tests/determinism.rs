@@ -16,26 +16,25 @@ struct Schedule {
     switches: String,
 }
 
-#[track_caller]
 fn schedule_repeats(group: &str, name: &str) {
     if let Err(problem) = compare_schedules(group, name) {
-        panic!("{group}::{name}\n  {problem}");
+        panic!("{group}::{name}\n{problem}");
     }
 }
 
-fn compare_schedules(group: &str, name: &str) -> Result<(), String> {
-    let spec = spec::find(group, name)?;
+fn compare_schedules(group: &str, program: &str) -> Result<(), String> {
+    let spec = spec::find(group, program)?;
     let built = build::build(&spec)?;
     let (first_outcome, first_schedule) = scheduled_run(&spec, &built)?;
     for run in 2..=RUNS {
         let (outcome, schedule) = scheduled_run(&spec, &built)?;
-        if let Some(difference) = compare::difference(&first_outcome, &outcome) {
-            return Err(format!("run {run} (below: engine) does not look like run 1 (below: native):\n{difference}"));
+        let name = format!("run {run}");
+        let first = compare::Named("run 1", &first_outcome);
+        if let Some(difference) = compare::difference(first, compare::Named(&name, &outcome)) {
+            return Err(difference);
         }
         if schedule != first_schedule {
-            return Err(format!(
-                "run {run} took another schedule than run 1:\n    run 1: {first_schedule:?}\n    run {run}: {schedule:?}"
-            ));
+            return Err(format!("  another schedule:\n    run 1: {first_schedule:?}\n    {name}: {schedule:?}\n"));
         }
     }
     Ok(())
@@ -94,10 +93,23 @@ fn every_threaded_program_is_listed() {
 
 guest_programs! {
     super::schedule_repeats;
-    elf { tls_dynamic tls_initial }
-    unwind { exceptions_threads panics }
-    insn { mxcsr segment }
-    threads { c11_threads create_join exit_in_thread local_destructors main_exits mutexes openmp primitives raw_clone rust_threads spinning std_threads }
-    signals { longjmp_repeated }
-    memory { code_threads }
+    elf {
+        tls_dynamic tls_initial
+    }
+    unwind {
+        exceptions_threads panics
+    }
+    insn {
+        mxcsr segment vector_threads
+    }
+    threads {
+        c11_threads create_join exit_in_thread local_destructors main_exits mutexes openmp
+        preempted_state primitives raw_clone rust_threads spinning std_threads
+    }
+    signals {
+        longjmp_repeated
+    }
+    memory {
+        code_threads
+    }
 }

@@ -115,6 +115,8 @@ pub struct CodeCache {
     empty: Mark,
     generation: u64,
     assembler: Assembler,
+    /// The unit under translation is not to be found again.
+    anonymous: bool,
 }
 
 const PAGE: u64 = 4096;
@@ -147,6 +149,7 @@ impl CodeCache {
             new_pages: Vec::new(),
             generation: 0,
             assembler: Assembler::new(0),
+            anonymous: false,
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
         cache.empty = cache.memory.mark();
@@ -186,6 +189,18 @@ impl CodeCache {
                 self.translate(code, pc)
             }
         }
+    }
+
+    /// A translation of the one instruction at `pc` that nothing else will ever reach: for an instruction that changes
+    /// the page it is on.
+    pub fn host_for_once(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        self.make_room();
+        let limits = std::mem::replace(&mut self.limits, Limits { instructions: 1, branches: 1 });
+        self.anonymous = true;
+        let host = self.translate(code, pc);
+        self.anonymous = false;
+        self.limits = limits;
+        host
     }
 
     /// Translates the target of a direct branch and links the branch to it.
@@ -278,7 +293,8 @@ impl CodeCache {
         let number = self.units.len() as u32;
         let first_step = self.steps.len();
         let mut last_page = u64::MAX;
-        for step in &output.steps {
+        let findable = if self.anonymous { &[] } else { output.steps.as_slice() };
+        for step in findable {
             // An instruction may cross into the next page.
             for page in [step.pc / PAGE, (step.pc + 14) / PAGE] {
                 if page != last_page {
@@ -302,6 +318,10 @@ impl CodeCache {
     /// Tells where a block of the unit under translation begins.
     pub(super) fn add_entry(&mut self, pc: u64, host: u64) {
         self.entries.insert(pc, host);
+    }
+
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.anonymous
     }
 
     pub(super) fn entry(&self, pc: u64) -> Option<u64> {

@@ -7,3 +7,6 @@ pub mod memory;
 pub mod path;
 pub mod stubs;
 pub mod translate;
+
+#[cfg(test)]
+mod tests;

@@ -102,7 +102,7 @@ impl Emitter<'_> {
 
     /// Lets branches from elsewhere come in here, where the state is the guest's own.
     fn entry(&mut self, pc: u64) {
-        if self.cache.entry(pc).is_some() {
+        if self.cache.is_anonymous() || self.cache.entry(pc).is_some() {
             return;
         }
         self.separate_from_last_entry();
@@ -177,6 +177,9 @@ impl Emitter<'_> {
             FlowControl::Return => self.return_to_caller(instruction),
             FlowControl::IndirectBranch | FlowControl::IndirectCall => self.indirect(instruction),
             FlowControl::XbeginXabortXend => self.transaction(code, instruction),
+            FlowControl::Interrupt if !is_breakpoint(instruction) && !is_legacy_system_call(instruction) => {
+                self.raise(code, instruction);
+            }
             _ => self.special(instruction),
         }
     }
@@ -291,6 +294,13 @@ impl Emitter<'_> {
         self.link(None, instruction.near_branch_target());
     }
 
+    /// Interrupts fault in the cache as they would natively; a trap is reported behind the instruction.
+    fn raise(&mut self, code: &dyn GuestCode, instruction: &Instruction) {
+        self.plain(code, instruction);
+        self.step(instruction.next_ip(), Disturbance::default());
+        self.link(None, instruction.next_ip());
+    }
+
     /// System calls and instructions that need the engine.
     fn special(&mut self, instruction: &Instruction) {
         let pc = instruction.ip();
@@ -298,11 +308,12 @@ impl Emitter<'_> {
             Exit::SystemCall { next: instruction.next_ip() }
         } else {
             let kind = match instruction.mnemonic() {
-                Mnemonic::Int3 => Trap::Breakpoint,
+                Mnemonic::Int3 | Mnemonic::Int if is_breakpoint(instruction) => Trap::Breakpoint,
                 Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => Trap::Undefined,
                 _ => Trap::Unsupported,
             };
-            Exit::Trap { pc, kind }
+            // A breakpoint is reported behind the instruction.
+            Exit::Trap { pc: if kind == Trap::Breakpoint { instruction.next_ip() } else { pc }, kind }
         };
         let stub = self.cache.emit_exit(exit, |_| {});
         self.asm.jump(stub);
@@ -463,6 +474,19 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+fn is_breakpoint(instruction: &Instruction) -> bool {
+    match instruction.mnemonic() {
+        Mnemonic::Int3 => true,
+        Mnemonic::Int => instruction.immediate8() == 3,
+        _ => false,
+    }
+}
+
+/// `int 0x80` enters the kernel with 32-bit registers, which the engine does not model.
+fn is_legacy_system_call(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Int && instruction.immediate8() == 0x80
 }
 
 fn uses_memory(instruction: &Instruction) -> bool {

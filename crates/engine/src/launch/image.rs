@@ -91,7 +91,7 @@ fn map_segment(space: &mut GuestSpace, opened: &Opened, segment: &Segment, bias:
     if end > file_end {
         map_fixed(file_end, end - file_end, protection, None)?;
     }
-    space.insert(start..end, Protection(protection), false);
+    space.insert(start..end, Protection(protection), None);
     zero_tail(segment, address, file_end);
     Ok(())
 }

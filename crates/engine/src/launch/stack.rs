@@ -32,7 +32,7 @@ pub fn build(space: &mut GuestSpace, files: &Files, loaded: &Loaded, seed: u64) 
     if result as u64 != top - size {
         return Err(LaunchError::memory(std::io::Error::from_raw_os_error(-result as i32)));
     }
-    space.insert(top - size..top, Protection(protection), false);
+    space.insert(top - size..top, Protection(protection), None);
     let image = Image::new(files, loaded, seed, top);
     kernel::write_bytes(image.start(), &image.bytes).map_err(|_| {
         LaunchError::memory(std::io::Error::from_raw_os_error(libc::ENOMEM))

@@ -11,6 +11,8 @@ const TRAP_FLAG: u64 = 0x100;
 const DIRECTION_FLAG: u64 = 0x400;
 const RESUME_FLAG: u64 = 0x1_0000;
 const SYSCALL_LENGTH: u64 = 2;
+/// The code of `int3`, as the kernel's headers have it.
+const SI_KERNEL: i32 = 0x80;
 
 /// Delivers the signal that the engine's handler has noted for this thread.
 pub fn pending(engine: &Engine, context: &mut Context) {
@@ -41,6 +43,7 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
     info[1] = fault.code as u32 as u64;
     info[2] = match fault.signal {
         libc::SIGSEGV | libc::SIGBUS => fault.address,
+        libc::SIGTRAP if fault.code == SI_KERNEL => 0,
         // The kernel reports the instruction, and saw ours.
         _ => context.pc,
     };

@@ -14,7 +14,7 @@ const LONGEST_WORD: usize = 128 << 10;
 const MOST_WORDS: usize = 1 << 20;
 
 pub fn execute(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
-    let wanted = match Wanted::read(number, arguments) {
+    let wanted = match Wanted::read(engine, number, arguments) {
         Ok(wanted) => wanted,
         Err(BadAddress) => return error(libc::EFAULT),
     };
@@ -55,13 +55,19 @@ struct Wanted {
 
 impl Wanted {
     /// What the guest asks for; `None` if its file has no path that a new process could open.
-    fn read(number: u64, arguments: Arguments) -> Result<Option<Wanted>, BadAddress> {
+    fn read(engine: &Engine, number: u64, arguments: Arguments) -> Result<Option<Wanted>, BadAddress> {
         let at = number as i64 == libc::SYS_execveat;
         let (path_at, argv, envp) =
             if at { (arguments[1], arguments[2], arguments[3]) } else { (arguments[0], arguments[1], arguments[2]) };
         let mut path = kernel::read_string(path_at, LONGEST_PATH)?;
+        if super::files::is_own_executable(&path) {
+            path = engine.world().process.executable.clone();
+        }
         let words = read_words(argv)?;
         let environment = read_words(envp)?;
+        if at && arguments[4] as i32 & libc::AT_SYMLINK_NOFOLLOW != 0 {
+            return Ok(None); // rare, and the kernel's to judge
+        }
         if at && !path.starts_with(b"/") {
             match path_of(arguments[0] as i32, &path, arguments[4] as i32) {
                 Some(full) => path = full,

@@ -20,6 +20,11 @@ fn own_proc(path: &[u8]) -> Option<&[u8]> {
     None
 }
 
+/// Whether the path is the guest's name for its own program.
+pub fn is_own_executable(path: &[u8]) -> bool {
+    own_proc(path) == Some(b"exe")
+}
+
 pub fn open(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
     let (path_at, flags) = match number as i64 {
         libc::SYS_open => (arguments[0], arguments[1]),
@@ -92,7 +97,7 @@ pub fn read_link(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
     let shift = usize::from(number as i64 == libc::SYS_readlinkat);
     let (path_at, buffer, size) = (arguments[shift], arguments[shift + 1], arguments[shift + 2]);
     let Ok(path) = kernel::read_string(path_at, LONGEST_PATH) else { return error(libc::EFAULT) };
-    if own_proc(&path) != Some(b"exe") {
+    if !is_own_executable(&path) {
         return kernel::call(number, arguments);
     }
     if size as i32 <= 0 {

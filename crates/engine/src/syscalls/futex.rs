@@ -60,7 +60,7 @@ pub fn futex(engine: &Engine, context: &mut Context, arguments: Arguments) -> i6
 const FUTEX_LOCK_PI2: i32 = 13;
 
 fn is_shared(engine: &Engine, address: u64) -> bool {
-    engine.world().space.find(address).is_some_and(|(_, mapping)| mapping.shared)
+    engine.world().space.find(address).is_some_and(|(_, mapping)| mapping.shared.is_some())
 }
 
 /// When a wait is to end.
@@ -119,7 +119,7 @@ fn wait(engine: &Engine, context: &mut Context, address: u64, value: u32, bitset
         Ok(now) if now != value => return error(libc::EAGAIN),
         Ok(_) => {}
     }
-    let outcome = engine.turn.wait(context, Wait::Futex { address, bitset }, deadline, engine);
+    let outcome = engine.turn.wait(context, Wait::Futex { address, bitset }, deadline);
     match outcome {
         Outcome::Satisfied => 0,
         Outcome::TimedOut => error(libc::ETIMEDOUT),
@@ -201,7 +201,7 @@ fn lock_pi(engine: &Engine, context: &mut Context, address: u64, timeout: Timeou
         if kernel::compare_exchange(address, now, now | WAITERS).is_err() {
             return error(libc::EFAULT);
         }
-        match engine.turn.wait(context, Wait::Futex { address, bitset: ANY }, deadline, engine) {
+        match engine.turn.wait(context, Wait::Futex { address, bitset: ANY }, deadline) {
             Outcome::Satisfied => {}
             Outcome::TimedOut => return error(libc::ETIMEDOUT),
             Outcome::Interrupted => return error(libc::EINTR),
@@ -234,6 +234,7 @@ fn shared(engine: &Engine, context: &mut Context, arguments: Arguments, command:
 pub fn release_robust_list(engine: &Engine, context: &Context) {
     const LONGEST: usize = 2048;
     let head = context.robust_list;
+    kernel::call(libc::SYS_set_robust_list as u64, [0, 24, 0, 0, 0, 0]);
     let Ok([first, offset, pending]) = kernel::read::<[u64; 3]>(head) else { return };
     let mut entry = first;
     for _ in 0..LONGEST {

@@ -3,7 +3,7 @@
 use super::error;
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments};
-use crate::space::{PAGE, Protection};
+use crate::space::{PAGE, Protection, Shared};
 use crate::world::World;
 use std::ops::Range;
 
@@ -44,11 +44,22 @@ pub fn map(engine: &Engine, mut arguments: Arguments) -> i64 {
     if result >= 0
         && let Some(range) = pages(result as u64, length)
     {
-        let shared = flags & 0xf != libc::MAP_PRIVATE as u64;
-        world.mapping_changed(range.clone());
-        world.space.insert(range, Protection(protection as u32 & 7), shared);
+        let shared = (flags & 0xf != libc::MAP_PRIVATE as u64).then(|| shared_part(arguments, range.start));
+        world.add_mapping(range, Protection(protection as u32 & 7), shared);
     }
     result
+}
+
+/// What a shared mapping at `start` shows.
+fn shared_part(arguments: Arguments, start: u64) -> Shared {
+    let [_, _, _, flags, descriptor, offset] = arguments;
+    let mut status = [0u64; 18];
+    let anonymous = flags & libc::MAP_ANONYMOUS as u64 != 0;
+    let found = !anonymous
+        && kernel::call(libc::SYS_fstat as u64, [descriptor, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0;
+    // An anonymous object has no other name than where it was first mapped.
+    let object = if found { (status[0], status[1]) } else { (u64::MAX, start) };
+    Shared { object, origin: start.wrapping_sub(if found { offset } else { 0 }) }
 }
 
 /// Where a mapping goes whose place the guest leaves open.
@@ -99,8 +110,7 @@ pub fn protect(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
     if result == 0
         && let Some(range) = range
     {
-        world.mapping_changed(range.clone());
-        world.space.protect(range, Protection(arguments[2] as u32 & 7));
+        world.protect_mapping(range, Protection(arguments[2] as u32 & 7));
     }
     result
 }
@@ -138,8 +148,8 @@ pub fn remap(engine: &Engine, mut arguments: Arguments) -> i64 {
             world.space.remove(old_range);
         }
         if let Some(range) = pages(result as u64, new_length) {
-            world.mapping_changed(range.clone());
-            world.space.insert(range, mapping.protection, mapping.shared);
+            let moved = |shared: Shared| Shared { origin: shared.origin.wrapping_add(range.start.wrapping_sub(old)), ..shared };
+            world.add_mapping(range.clone(), mapping.protection, mapping.shared.map(moved));
         }
     }
     result
@@ -162,7 +172,7 @@ pub fn program_break(engine: &Engine, wanted: u64) -> i64 {
         if kernel::call(libc::SYS_mmap as u64, arguments) < 0 {
             return current as i64;
         }
-        world.space.insert(old_page..new_page, Protection(protection as u32), false);
+        world.space.insert(old_page..new_page, Protection(protection as u32), None);
     } else if new_page < old_page {
         kernel::call(libc::SYS_munmap as u64, [new_page, old_page - new_page, 0, 0, 0, 0]);
         world.mapping_changed(new_page..old_page);
@@ -205,8 +215,8 @@ pub fn attach(engine: &Engine, mut arguments: Arguments) -> i64 {
             protection |= libc::PROT_EXEC;
         }
         let range = result as u64..result as u64 + length;
-        world.mapping_changed(range.clone());
-        world.space.insert(range, Protection(protection as u32), true);
+        let shared = Shared { object: (u64::MAX - 1, id), origin: range.start };
+        world.add_mapping(range, Protection(protection as u32), Some(shared));
     }
     result
 }

@@ -131,8 +131,12 @@ fn emulated(engine: &'static Engine, context: &mut Context, number: u64, argumen
             i64::from(context.tid).into()
         }
         libc::SYS_set_robust_list => {
-            context.robust_list = a[0];
-            0.into()
+            // The kernel needs it too, for when the whole process dies.
+            let result = kernel::call(number, a);
+            if result == 0 {
+                context.robust_list = a[0];
+            }
+            result.into()
         }
         libc::SYS_get_robust_list => kernel::call(number, a).into(),
         libc::SYS_rseq => error(libc::ENOSYS).into(),

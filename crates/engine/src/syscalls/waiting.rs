@@ -25,7 +25,7 @@ pub fn descriptor(
     if waits(fd) {
         let mut poll = [libc::pollfd { fd, events, revents: 0 }];
         if poll_now(&mut poll) == 0 {
-            match engine.turn.wait(context, Wait::Descriptors(poll.to_vec()), None, engine) {
+            match engine.turn.wait(context, Wait::Descriptors(poll.to_vec()), None) {
                 Outcome::Interrupted => return error(libc::EINTR),
                 Outcome::Satisfied | Outcome::TimedOut => {}
             }
@@ -109,7 +109,7 @@ pub fn many(engine: &Engine, context: &mut Context, number: u64, arguments: Argu
             Deadline::At(instant) => Some(instant),
             _ => None,
         };
-        match engine.turn.wait(context, Wait::Descriptors(watched.clone()), until, engine) {
+        match engine.turn.wait(context, Wait::Descriptors(watched.clone()), until) {
             Outcome::Interrupted => return error(libc::EINTR),
             Outcome::Satisfied | Outcome::TimedOut => {}
         }
@@ -295,7 +295,7 @@ pub fn time(engine: &Engine, context: &mut Context, number: u64, arguments: Argu
 
 fn sleep(engine: &Engine, context: &mut Context, left: Duration, rest: u64) -> i64 {
     let deadline = Instant::now() + left;
-    match engine.turn.wait(context, Wait::Time, Some(deadline), engine) {
+    match engine.turn.wait(context, Wait::Time, Some(deadline)) {
         Outcome::Satisfied | Outcome::TimedOut => 0,
         Outcome::Interrupted => {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -137,7 +137,7 @@ pub(super) static TABLE: &[Syscall] = &[
     emulated(127, "rt_sigpending", NotInterruptible),
     waits(128, "rt_sigtimedwait", Never),
     emulated(129, "rt_sigqueueinfo", NotInterruptible),
-    waits(130, "rt_sigsuspend", Never),
+    emulated(130, "rt_sigsuspend", Never),
     emulated(131, "sigaltstack", NotInterruptible),
     prompt(132, "utime"),
     prompt(133, "mknod"),

@@ -29,7 +29,8 @@ fn openssl_sessions() {
     let server = "openssl s_server -quiet -WWW -accept 127.0.0.1:$PORT -cert certificate.pem -key key.pem";
     let curl = "curl -sS --cacert certificate.pem --resolve localhost:$PORT:127.0.0.1 https://localhost:$PORT/page.txt";
     let openssl = "printf \"GET /page.txt HTTP/1.0\\r\\n\\r\\n\" | \
-        $run openssl s_client -quiet -verify_quiet -verify_return_error -CAfile certificate.pem -connect 127.0.0.1:$PORT";
+        $run openssl s_client -quiet -verify_quiet -verify_return_error \
+        -CAfile certificate.pem -connect 127.0.0.1:$PORT";
     // The certificate is made anew for every run.
     let left_out: &[&str] = &["key.pem", "certificate.pem"];
     check(

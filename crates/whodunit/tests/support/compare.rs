@@ -4,27 +4,28 @@ use std::fmt::Write;
 
 use super::execute::{Ending, Outcome};
 
-/// Nothing, or what differs between the native run and the run under the engine.
-pub fn difference(native: &Outcome, engine: &Outcome) -> Option<String> {
+/// A run and what to call it.
+pub struct Named<'a>(pub &'a str, pub &'a Outcome);
+
+/// Nothing, or what differs between two runs.
+pub fn difference(left: Named, right: Named) -> Option<String> {
     let mut text = String::new();
-    if native.ending != engine.ending {
+    if left.1.ending != right.1.ending {
         let _ = writeln!(
             text,
-            "  ended differently: native {}, engine {}",
-            describe(native.ending),
-            describe(engine.ending)
+            "  ended differently: {} {}, {} {}",
+            left.0,
+            describe(left.1.ending),
+            right.0,
+            describe(right.1.ending)
         );
     }
-    for (name, native_bytes, engine_bytes) in
-        [("stdout", &native.stdout, &engine.stdout), ("stderr", &native.stderr, &engine.stderr)]
+    for (stream, left_bytes, right_bytes) in
+        [("stdout", &left.1.stdout, &right.1.stdout), ("stderr", &left.1.stderr, &right.1.stderr)]
     {
-        if native_bytes != engine_bytes {
-            text.push_str(&first_difference(name, native_bytes, engine_bytes));
+        if left_bytes != right_bytes {
+            text.push_str(&first_difference(stream, (left.0, left_bytes), (right.0, right_bytes)));
         }
-    }
-    // What the engine had to say is the best lead when the output has not changed its course by itself.
-    if !text.is_empty() && engine.stderr == native.stderr && !engine.stderr.is_empty() {
-        let _ = writeln!(text, "  stderr: {}", shown(&engine.stderr));
     }
     (!text.is_empty()).then_some(text)
 }
@@ -38,18 +39,22 @@ pub fn own_complaints(outcome: &Outcome) -> Vec<String> {
         .collect()
 }
 
-fn first_difference(name: &str, native: &[u8], engine: &[u8]) -> String {
-    let native_lines: Vec<&[u8]> = native.split_inclusive(|byte| *byte == b'\n').collect();
-    let engine_lines: Vec<&[u8]> = engine.split_inclusive(|byte| *byte == b'\n').collect();
-    let same = native_lines.iter().zip(&engine_lines).take_while(|(left, right)| left == right).count();
-    let line = |lines: &[&[u8]]| lines.get(same).map_or("(end of output)".to_owned(), |line| shown(line));
+fn first_difference(stream: &str, left: (&str, &[u8]), right: (&str, &[u8])) -> String {
+    let left_lines: Vec<&[u8]> = left.1.split_inclusive(|byte| *byte == b'\n').collect();
+    let right_lines: Vec<&[u8]> = right.1.split_inclusive(|byte| *byte == b'\n').collect();
+    let n_same = left_lines.iter().zip(&right_lines).take_while(|(left, right)| left == right).count();
+    let line = |lines: &[&[u8]]| lines.get(n_same).map_or("(end of output)".to_owned(), |line| shown(line));
     format!(
-        "  {name} differs from line {} on (native {} lines, engine {}):\n    native: {}\n    engine: {}\n",
-        same + 1,
-        native_lines.len(),
-        engine_lines.len(),
-        line(&native_lines),
-        line(&engine_lines)
+        "  {stream} differs from line {} on ({} {} lines, {} {}):\n    {}: {}\n    {}: {}\n",
+        n_same + 1,
+        left.0,
+        left_lines.len(),
+        right.0,
+        right_lines.len(),
+        left.0,
+        line(&left_lines),
+        right.0,
+        line(&right_lines)
     )
 }
 

@@ -34,13 +34,27 @@ pub fn natively(spec: &Spec, built: &Built) -> Result<Outcome, String> {
 
 /// Runs the program under `whodunit run OPTIONS --`.
 pub fn under_engine(spec: &Spec, built: &Built, options: &[OsString]) -> Result<Outcome, String> {
+    execute(spec, built, &engine_prefix(spec, options))
+}
+
+fn engine_prefix(spec: &Spec, options: &[OsString]) -> Vec<OsString> {
     let mut prefix = vec![super::whodunit_binary(), "run".into()];
     prefix.extend_from_slice(options);
     if spec.crashes {
         prefix.push("--no-report".into());
     }
     prefix.push("--".into());
-    execute(spec, built, &prefix)
+    prefix
+}
+
+/// The command to type to see the run under the engine once more.
+pub fn by_hand(spec: &Spec, built: &Built) -> String {
+    let mut words: Vec<String> = spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let prefix = engine_prefix(spec, &[]);
+    words.extend(prefix.iter().map(|word| word.to_string_lossy().into_owned()));
+    words.push(built.program.to_string_lossy().into_owned());
+    words.extend_from_slice(&spec.args);
+    words.join(" ")
 }
 
 fn execute(spec: &Spec, built: &Built, prefix: &[OsString]) -> Result<Outcome, String> {
@@ -49,21 +63,11 @@ fn execute(spec: &Spec, built: &Built, prefix: &[OsString]) -> Result<Outcome, S
     words.push(built.program.clone().into());
     words.extend(spec.args.iter().map(OsString::from));
     let mut command = shell_around(spec, &words);
-    let (stdout, stderr) = (scratch.path("stdout"), scratch.path("stderr"));
-    let in_scratch = || -> std::io::Result<()> {
-        fs::create_dir(scratch.path("cwd"))?;
-        fs::write(scratch.path("stdin"), spec.stdin.as_deref().unwrap_or(""))?;
-        command
-            .current_dir(scratch.path("cwd"))
-            .stdin(Stdio::from(File::open(scratch.path("stdin"))?))
-            .stdout(Stdio::from(File::create(&stdout)?))
-            .stderr(Stdio::from(File::create(&stderr)?));
-        Ok(())
-    };
-    let mut in_scratch = in_scratch;
-    in_scratch().map_err(|error| format!("cannot prepare the run of {}: {error}", spec.title()))?;
+    scratch
+        .connect(&mut command, spec)
+        .map_err(|error| format!("cannot prepare the run of {}: {error}", spec.title()))?;
     let ending = wait_within(&mut command, spec.limit)?;
-    Ok(Outcome { ending, stdout: read(&stdout)?, stderr: read(&stderr)? })
+    Ok(Outcome { ending, stdout: read(&scratch.path("stdout"))?, stderr: read(&scratch.path("stderr"))? })
 }
 
 /// A shell around the command gives every run the same limits and lets a header redirect it.
@@ -135,6 +139,19 @@ impl Scratch {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// Gives the command an empty folder to run in, and files for its input and output. (Files, not pipes: a process
+    /// that outlives the program cannot hold up the reader.)
+    fn connect(&self, command: &mut Command, spec: &Spec) -> std::io::Result<()> {
+        fs::create_dir(self.path("cwd"))?;
+        fs::write(self.path("stdin"), spec.stdin.as_deref().unwrap_or(""))?;
+        command
+            .current_dir(self.path("cwd"))
+            .stdin(Stdio::from(File::open(self.path("stdin"))?))
+            .stdout(Stdio::from(File::create(self.path("stdout"))?))
+            .stderr(Stdio::from(File::create(self.path("stderr"))?));
+        Ok(())
     }
 }
 

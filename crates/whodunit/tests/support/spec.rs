@@ -13,7 +13,7 @@
 //! | `run: SHELL` | run this, with the command in `"$@"`, in place of the bare command |
 //! | `time: N` | the limit in seconds (20 otherwise) |
 //! | `threaded` | every outside input is fixed, so the schedule must be the same in every run |
-//! | `crashes` | the program dies by a signal; the engine is told not to report it |
+//! | `crashes` | the program or a child of it dies by a signal; the engine is told not to report it |
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

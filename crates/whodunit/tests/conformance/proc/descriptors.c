@@ -18,7 +18,12 @@ static void list(const char *name) {
     closedir(directory);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 1) { // get rid of what was inherited from whoever runs the tests
+        MUST(syscall(SYS_close_range, 3, ~0u, 0) == 0);
+        execl("/proc/self/exe", argv[0], "clean", NULL);
+        MUST(!"exec");
+    }
     list("at start");
     int first = open("/dev/null", O_RDONLY);
     printf("lowest free %d\n", first);

@@ -1,5 +1,6 @@
 // vfork: the child borrows the parent's memory until it leaves or becomes another program.
 //@ cc: -O1
+//@ crashes
 #include "check.h"
 #include <sys/wait.h>
 

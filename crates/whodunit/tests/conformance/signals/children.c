@@ -1,5 +1,6 @@
 // SIGCHLD: reaping with WNOHANG in the handler, what waitid says, children that leave no zombie.
 //@ cc: -O1
+//@ crashes
 #include "check.h"
 #include <signal.h>
 #include <sys/wait.h>

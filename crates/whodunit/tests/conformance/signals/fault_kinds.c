@@ -12,7 +12,7 @@ static volatile struct { int signal, code; uintptr_t address, pc; long error; } 
 static void handler(int signal, siginfo_t *info, void *context) {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     seen.signal = signal; seen.code = info->si_code; seen.address = (uintptr_t)info->si_addr; seen.pc = registers[REG_RIP];
-    seen.error = registers[REG_ERR] & 0x17;
+    seen.error = registers[REG_ERR] & 0x16; // write, user, fetch; whether a closed page was present is the kernel's own affair
     siglongjmp(out, 1);
 }
 static void report(const char *name, const void *base) {

@@ -66,6 +66,7 @@ int main(void) {
     while (sem_wait(&seen)) ;
     printf("value %d, thread 1 has %d\n", value_seen, hits[2]);
     pthread_kill(pthread_self(), SIGUSR1);
+    while (sem_wait(&seen)) ;
     printf("main %d\n", hits[0]);
     CHECK("tgkill of nobody", syscall(SYS_tgkill, getpid(), 999999999, SIGUSR1) == -1 && errno == ESRCH);
     stop = 1;

@@ -19,7 +19,7 @@ static int fibonacci(int n) {
 
 int main(void) {
     long sum = 0;
-    int counter = 0, team = 0, result = 0;
+    int counter = 0, atomic_counter = 0, team = 0, result = 0;
     static int squares[2000];
 #pragma omp parallel for reduction(+ : sum) schedule(dynamic, 16)
     for (int i = 0; i < 2000; i++) { squares[i] = i * i; sum += i; }
@@ -32,11 +32,11 @@ int main(void) {
 #pragma omp critical
             counter++;
 #pragma omp atomic
-            counter += 2;
+            atomic_counter += 2;
         }
 #pragma omp barrier
 #pragma omp master
-        printf("counter %d\n", counter);
+        printf("counters %d %d\n", counter, atomic_counter);
     }
     printf("team %d\n", team);
 #pragma omp parallel for ordered

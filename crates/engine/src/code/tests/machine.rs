@@ -1,0 +1,142 @@
+//! Runs the same guest code from the same state on the bare processor and from the code cache.
+#![allow(unsafe_code)]
+
+use crate::code::cache::{CodeCache, Exit};
+use crate::code::path::GuestCode;
+use crate::code::tests::home::{Home, THREAD_AREA, map_homes};
+use crate::code::tests::native::{self, Frame, Raised, catch_faults};
+use crate::code::tests::state::State;
+use crate::context;
+use crate::kernel;
+use crate::signals::frame::{XState, new_state_area, state_area};
+use crate::signals::host::AlternateStack;
+use std::sync::{Mutex, MutexGuard};
+
+/// Which of the guest's segments names the home's thread area; the other one is somewhere bad.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Segment {
+    Fs,
+    Gs,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// At the terminating system call.
+    Done,
+    Raised(Raised),
+    /// The cache left in a way that the code does not ask for.
+    Unexpected(Exit),
+}
+
+/// A base that makes an access through the wrong segment fault.
+const NOWHERE: u64 = 0x6666_0000_0000;
+
+static LOCK: Mutex<()> = Mutex::new(());
+
+/// The right to run tested code: one test at a time.
+pub struct Machine {
+    pub xstate: XState,
+    native_area: u64,
+    _stack: AlternateStack,
+    _lock: MutexGuard<'static, ()>,
+}
+
+impl Machine {
+    pub fn take() -> Machine {
+        let lock = LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        map_homes();
+        catch_faults();
+        let xstate = XState::find();
+        let context = context::of_this_thread();
+        context.xsave = new_state_area(xstate);
+        Machine { xstate, native_area: new_state_area(xstate), _stack: AlternateStack::install(), _lock: lock }
+    }
+
+    fn native_area(&mut self) -> &mut [u8] {
+        // SAFETY: `new_state_area` made it this large, and the machine is its only user.
+        unsafe { std::slice::from_raw_parts_mut(self.native_area as *mut u8, self.xstate.size) }
+    }
+
+    fn load_native(&mut self, home: Home, entry: u64, state: &State) -> Frame {
+        home.data().copy_from_slice(&state.memory);
+        let size = self.xstate.size;
+        self.native_area().copy_from_slice(&state.vector[..size]);
+        Frame::new(state.gpr, state.rflags, self.native_area, entry)
+    }
+
+    pub fn run_native(&mut self, home: Home, entry: u64, state: &State) -> (State, Ending) {
+        let mut frame = self.load_native(home, entry, state);
+        let ending = match native::run(&mut frame, home.data + THREAD_AREA) {
+            None => Ending::Done,
+            Some(raised) => Ending::Raised(raised),
+        };
+        let vector = self.native_area().to_vec();
+        (State { gpr: frame.gpr, rflags: frame.rflags, vector, memory: home.data().to_vec() }, ending)
+    }
+
+    /// Counts the marked instructions that a native run passes.
+    pub fn count_natively(&mut self, home: Home, entry: u64, state: &State, events: &mut Vec<bool>) -> u64 {
+        let mut frame = self.load_native(home, entry, state);
+        native::count_steps(&mut frame, home.data + THREAD_AREA, home.code, events)
+    }
+
+    /// Runs from the cache in quanta of `quantum` events; tells how many events the guest's clock counted.
+    pub fn run_translated(
+        &mut self,
+        cache: &mut CodeCache,
+        code: &dyn GuestCode,
+        guest: &Guest,
+        quantum: i64,
+    ) -> (State, Ending, u64) {
+        let Guest { home, entry, state, segment } = *guest;
+        let context = context::of_this_thread();
+        home.data().copy_from_slice(&state.memory);
+        state_area(context, self.xstate).copy_from_slice(&state.vector[..self.xstate.size]);
+        context.gpr = state.gpr;
+        context.rflags = state.rflags;
+        let area = home.data + THREAD_AREA;
+        context.set_guest_fs(if segment == Segment::Fs { area } else { NOWHERE });
+        context.guest_gs = if segment == Segment::Gs { area } else { NOWHERE };
+        context.set_quantum(quantum);
+        let start = context.clock();
+        let ending = run_loop(cache, code, entry, quantum);
+        let context = context::of_this_thread();
+        let vector = state_area(context, self.xstate).to_vec();
+        let state = State { gpr: context.gpr, rflags: context.rflags, vector, memory: home.data().to_vec() };
+        (state, ending, context.clock() - start)
+    }
+}
+
+/// What to run, from where.
+#[derive(Clone, Copy)]
+pub struct Guest<'a> {
+    pub home: Home,
+    pub entry: u64,
+    pub state: &'a State,
+    pub segment: Segment,
+}
+
+fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i64) -> Ending {
+    /// Far more than any tested program needs.
+    const MOST_EXITS: usize = 1_000_000;
+    let enter = cache.stubs().enter;
+    let mut host = cache.host_for(code, entry);
+    for _ in 0..MOST_EXITS {
+        let raised = native::run_translated(cache, || kernel::enter(enter, host));
+        let context = context::of_this_thread();
+        host = match cache.exit(context.exit) {
+            Exit::Fault => return Ending::Raised(raised.expect("a fault exit comes from the handler")),
+            Exit::SystemCall { .. } => return Ending::Done,
+            Exit::Indirect => cache.host_for_indirect(code, context.branch_target),
+            Exit::Direct { target, link } => cache.link(code, target, link),
+            Exit::Budget { pc } => {
+                context.budget = 1;
+                context.set_quantum(quantum);
+                cache.host_for(code, pc)
+            }
+            exit => return Ending::Unexpected(exit),
+        };
+    }
+    panic!("the translated code never ends");
+}

@@ -1,0 +1,172 @@
+//! What the engine has to tell reaches a person here, on standard error.
+
+use crate::scene::Scene;
+use crate::settings::Settings;
+use crate::stats::{self, Destination};
+use crate::voice;
+use engine::{Crash, Fault, Program, Stats, ThreadFacts};
+use nix::sys::signal::{SigSet, SigmaskHow};
+use program::source::SourceCache;
+use report::crash::{Access, CrashFacts, render};
+use report::deadlock::{DeadlockFacts, render_deadlock};
+use report::look::Look;
+use report::signals::{SIGBUS, SIGSEGV, SIGTRAP};
+use std::path::{Path, PathBuf};
+
+/// The processor's number of a page fault, the only fault that comes with an address.
+const PAGE_FAULT: u64 = 14;
+/// Bits of a page fault's error code.
+const ERROR_WRITE: u64 = 1 << 1;
+const ERROR_FETCH: u64 = 1 << 4;
+/// What `si_code` is for a signal that something else than a fault sent; its true value is not known.
+const UNKNOWN_CODE: i32 = i32::MIN;
+
+/// Reading debug information takes more stack than the engine gives its threads.
+const REPORT_STACK: usize = 16 << 20;
+
+pub struct Terminal {
+    program: String,
+    settings: Settings,
+    stats: Option<Destination>,
+    /// Where whodunit was started: the guest may go elsewhere.
+    folder: Option<PathBuf>,
+}
+
+impl Terminal {
+    pub fn new(program: &Program, settings: Settings, stats: Option<Destination>) -> Terminal {
+        let path = Path::new(&program.path);
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Terminal { program: name, settings, stats, folder: std::env::current_dir().ok() }
+    }
+
+    fn look(&self) -> Look {
+        Look::new(voice::is_colourful(), self.folder.clone())
+    }
+
+    fn crash_report(&self, crash: &Crash) -> String {
+        let mut scene = Scene::read();
+        let (culprits, others): (Vec<_>, Vec<_>) = crash.threads.iter().partition(|thread| thread.id == crash.thread);
+        let threads: Vec<&ThreadFacts> = culprits.into_iter().chain(others).collect();
+        let mut shown = scene.threads(&threads);
+        if let Some(culprit) = shown.first_mut() {
+            culprit.state = "crashed".to_owned();
+        }
+        let culprit = threads.first();
+        let address = crash.fault.and_then(|fault| fault_address(&fault));
+        let access = crash.fault.and_then(|fault| access(&fault));
+        let pc = culprit.map_or(0, |thread| thread.pc);
+        // A trap has happened after its instruction.
+        let faulted = crash.fault.is_some() && crash.signal != SIGTRAP;
+        let facts = CrashFacts {
+            program: self.program.clone(),
+            pid: std::process::id().cast_signed(),
+            signal: crash.signal,
+            signal_code: crash.fault.map_or(UNKNOWN_CODE, |fault| fault.code),
+            fault_address: address,
+            access,
+            faulting_instruction: faulted.then(|| scene.instruction_at(pc)).flatten(),
+            registers: culprit.map_or([0; 16], |thread| thread.registers),
+            pc,
+            flags: culprit.map_or(0, |thread| thread.rflags),
+            what: address.map(|address| scene.describe(address, access, &threads)),
+            threads: shown,
+        };
+        render(&facts, &mut SourceCache::new(), &self.look())
+    }
+
+    fn deadlock_report(&self, threads: &[ThreadFacts]) -> String {
+        let threads: Vec<&ThreadFacts> = threads.iter().collect();
+        let facts = DeadlockFacts {
+            program: self.program.clone(),
+            pid: std::process::id().cast_signed(),
+            threads: Scene::read().threads(&threads),
+        };
+        render_deadlock(&facts, &mut SourceCache::new(), &self.look())
+    }
+}
+
+impl engine::Host for Terminal {
+    fn crashed(&self, crash: &Crash) {
+        if self.settings.report {
+            voice::say_last(&with_room(&|| self.crash_report(crash)));
+        }
+    }
+
+    fn deadlocked(&self, threads: &[ThreadFacts]) {
+        voice::say_last(&with_room(&|| self.deadlock_report(threads)));
+    }
+
+    fn finished(&self, stats: &Stats) {
+        match &self.stats {
+            None => {}
+            Some(Destination::StandardError) => voice::say_last(&stats::table(stats, &self.settings)),
+            Some(Destination::File(path)) => {
+                if let Err(error) = std::fs::write(path, stats::json(stats, &self.settings)) {
+                    voice::say_last(&format!("whodunit: {}: cannot write the figures: {error}\n", path.display()));
+                }
+            }
+        }
+    }
+
+    fn notice(&self, line: &str) {
+        voice::say(&format!("whodunit: {line}\n"));
+    }
+}
+
+fn fault_address(fault: &Fault) -> Option<u64> {
+    let has_address = fault.signal == SIGBUS || fault.signal == SIGSEGV && fault.trap == PAGE_FAULT;
+    has_address.then_some(fault.address)
+}
+
+fn access(fault: &Fault) -> Option<Access> {
+    match fault.error {
+        _ if fault.trap != PAGE_FAULT => None,
+        error if error & ERROR_FETCH != 0 => Some(Access::Execute),
+        error if error & ERROR_WRITE != 0 => Some(Access::Write),
+        _ => Some(Access::Read),
+    }
+}
+
+/// Does the work on a thread with a large stack. Signals stay away from that thread: it is none of the guest's.
+fn with_room(work: &(impl Fn() -> String + Sync)) -> String {
+    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let text = std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(REPORT_STACK);
+        let spawned = builder.spawn_scoped(scope, work);
+        spawned.ok().and_then(|thread| thread.join().ok())
+    });
+    if let Ok(mask) = mask {
+        let _ = mask.thread_set_mask();
+    }
+    // Where no thread can be had, the work may still fit.
+    text.unwrap_or_else(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page_fault(error: u64) -> Fault {
+        Fault { signal: SIGSEGV, code: 1, address: 0x10, error, trap: PAGE_FAULT }
+    }
+
+    #[test]
+    fn kinds_of_access() {
+        assert_eq!(access(&page_fault(4)), Some(Access::Read));
+        assert_eq!(access(&page_fault(6)), Some(Access::Write));
+        assert_eq!(access(&page_fault(0x14)), Some(Access::Execute));
+        assert_eq!(fault_address(&page_fault(4)), Some(0x10));
+    }
+
+    #[test]
+    fn general_protection_fault_has_no_address() {
+        let fault = Fault { trap: 13, code: 0x80, address: 0, ..page_fault(0) };
+        assert_eq!((fault_address(&fault), access(&fault)), (None, None));
+    }
+
+    #[test]
+    fn work_gets_done_elsewhere() {
+        let here = std::thread::current().id();
+        assert_eq!(with_room(&|| (std::thread::current().id() != here).to_string()), "true");
+    }
+}

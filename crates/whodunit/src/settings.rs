@@ -1,0 +1,91 @@
+//! How a program is run: what `run` was told, and what followed programs inherit.
+
+use clap::ValueEnum;
+use sched::{Policy, Random, RoundRobin};
+
+pub const DEFAULT_QUANTUM: u64 = 50_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// Each thread in turn, for one quantum
+    RoundRobin,
+    /// Any thread, for a random part of the quantum, from the seed
+    Random,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnDeadlock {
+    /// Show what every thread waits for and exit with status 124
+    Report,
+    /// Keep waiting, as without whodunit
+    Wait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub seed: u64,
+    pub quantum: u64,
+    pub policy: PolicyName,
+    pub on_deadlock: OnDeadlock,
+    /// Whether crashes are reported.
+    pub report: bool,
+}
+
+impl Settings {
+    pub fn new_policy(&self) -> Box<dyn Policy> {
+        match self.policy {
+            PolicyName::RoundRobin => Box::new(RoundRobin::new(self.quantum)),
+            PolicyName::Random => Box::new(Random::new(self.seed, self.quantum)),
+        }
+    }
+
+    /// One word from which [`Settings::decode`] makes the same settings.
+    pub fn encode(&self) -> String {
+        let Settings { seed, quantum, policy, on_deadlock, report } = *self;
+        format!("{seed}:{quantum}:{}:{}:{report}", name_of(policy), name_of(on_deadlock))
+    }
+
+    pub fn decode(word: &str) -> Option<Settings> {
+        let mut fields = word.split(':');
+        let mut next = || fields.next();
+        let settings = Settings {
+            seed: next()?.parse().ok()?,
+            quantum: next()?.parse().ok().filter(|quantum| *quantum > 0)?,
+            policy: PolicyName::from_str(next()?, false).ok()?,
+            on_deadlock: OnDeadlock::from_str(next()?, false).ok()?,
+            report: next()?.parse().ok()?,
+        };
+        next().is_none().then_some(settings)
+    }
+}
+
+/// The name under which a value is given on the command line.
+pub fn name_of(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        for policy in [PolicyName::RoundRobin, PolicyName::Random] {
+            for on_deadlock in [OnDeadlock::Report, OnDeadlock::Wait] {
+                for report in [false, true] {
+                    let settings = Settings { seed: u64::MAX, quantum: 1, policy, on_deadlock, report };
+                    assert_eq!(Settings::decode(&settings.encode()), Some(settings));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let good = "0:50000:round-robin:report:true";
+        assert!(Settings::decode(good).is_some());
+        for bad in ["", "0", "0:0:random:wait:true", "0:1:fair:wait:true", "0:1:random:wait:maybe", &format!("{good}:")] {
+            assert_eq!(Settings::decode(bad), None, "{bad}");
+        }
+    }
+}
