@@ -83,6 +83,8 @@ pub struct Engine {
     exits: AtomicU64,
     signals: AtomicU64,
     finished: AtomicBool,
+    /// The guest has executable views of shared objects, which calls like `write` can change.
+    shared_code: AtomicBool,
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
@@ -103,6 +105,7 @@ impl Engine {
             exits: AtomicU64::new(0),
             signals: AtomicU64::new(0),
             finished: AtomicBool::new(false),
+            shared_code: AtomicBool::new(false),
         };
         ENGINE.get_or_init(|| engine)
     }
@@ -125,10 +128,6 @@ impl Engine {
         self.world.try_lock().ok()
     }
 
-    pub fn cache_is_at(&self, host: u64) -> bool {
-        self.code_range.contains(&host)
-    }
-
     pub fn stubs(&self) -> Stubs {
         self.stubs
     }
@@ -139,6 +138,14 @@ impl Engine {
 
     pub fn xstate(&self) -> XState {
         self.xstate
+    }
+
+    pub fn note_shared_code(&self) {
+        self.shared_code.store(true, Ordering::Relaxed);
+    }
+
+    pub fn has_shared_code(&self) -> bool {
+        self.shared_code.load(Ordering::Relaxed)
     }
 
     pub fn count_system_call(&self) {

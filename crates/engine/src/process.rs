@@ -45,6 +45,7 @@ unsafe extern "C" {
     fn whodunit_vfork(flags: u64, stack: u64, function: extern "C" fn(*mut Child), argument: *mut Child) -> i64;
 }
 
+#[repr(C)]
 struct Child {
     context: *mut Context,
     body: Option<Box<dyn FnOnce(&mut Context)>>,

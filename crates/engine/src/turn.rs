@@ -396,7 +396,7 @@ impl State {
             .collect();
         if runnable.is_empty() {
             self.last = self.current.take().unwrap_or(self.last);
-            self.kick_idle(turn); // it must wait for the new wait too
+            self.ensure_idle(turn);
             return Choice::Nobody;
         }
         let last = self.current.unwrap_or(self.last);
@@ -416,6 +416,17 @@ impl State {
             thread.context.wake();
         }
         Choice::Picked
+    }
+
+    /// Sees to it that some thread waits in the kernel for all that is waited for just now.
+    fn ensure_idle(&self, turn: &Turn) {
+        if self.idle.is_some() {
+            return self.kick_idle(turn); // it must wait for the new wait too
+        }
+        let waits = |thread: &&Thread| matches!(thread.status, Status::Waiting { .. });
+        if let Some(thread) = self.threads.values().find(waits) {
+            thread.context.wake();
+        }
     }
 
     /// Makes the idle thread look at the world again, whichever way it waits.

@@ -79,30 +79,15 @@ struct Finding {
 
 impl Finding {
     fn ok(subject: &'static str, found: impl Into<String>) -> Finding {
-        Finding {
-            level: Level::Ok,
-            subject,
-            found: found.into(),
-            advice: None,
-        }
+        Finding { level: Level::Ok, subject, found: found.into(), advice: None }
     }
 
     fn note(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding {
-            level: Level::Note,
-            subject,
-            found: found.into(),
-            advice: Some(advice.into()),
-        }
+        Finding { level: Level::Note, subject, found: found.into(), advice: Some(advice.into()) }
     }
 
     fn fail(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding {
-            level: Level::Fail,
-            subject,
-            found: found.into(),
-            advice: Some(advice.into()),
-        }
+        Finding { level: Level::Fail, subject, found: found.into(), advice: Some(advice.into()) }
     }
 
     fn unknown(subject: &'static str) -> Finding {
@@ -140,66 +125,39 @@ fn examine(machine: &Machine) -> Vec<Finding> {
         check_limit(limits, &OPEN_FILES),
         check_limit(limits, &PROCESSES),
         check_limit(limits, &STACK),
-        Finding::ok(
-            "not needed",
-            "ptrace, performance counters, kernel modules, privileges",
-        ),
+        Finding::ok("not needed", "ptrace, performance counters, kernel modules, privileges"),
     ]
 }
 
 fn verdict(findings: &[Finding]) -> (String, bool) {
-    let count = |level| {
-        findings
-            .iter()
-            .filter(|finding| finding.level == level)
-            .count()
-    };
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     match (count(Level::Fail), count(Level::Note)) {
         (0, 0) => ("This machine suits whodunit.".to_owned(), true),
-        (0, 1) => (
-            "This machine suits whodunit; there is 1 note above.".to_owned(),
-            true,
-        ),
-        (0, n_notes) => (
-            format!("This machine suits whodunit; there are {n_notes} notes above."),
-            true,
-        ),
-        (n_fails, _) => (
-            format!("This machine does not suit whodunit: see the lines marked FAIL ({n_fails})."),
-            false,
-        ),
+        (0, 1) => ("This machine suits whodunit; there is 1 note above.".to_owned(), true),
+        (0, n_notes) => (format!("This machine suits whodunit; there are {n_notes} notes above."), true),
+        (n_fails, _) => (format!("This machine does not suit whodunit: see the lines marked FAIL ({n_fails})."), false),
     }
 }
 
 fn check_kernel(release: Option<&str>) -> Finding {
-    let Some((release, version)) =
-        release.and_then(|text| Some((text.trim(), parse_release(text)?)))
-    else {
+    let Some((release, version)) = release.and_then(|text| Some((text.trim(), parse_release(text)?))) else {
         return Finding::unknown("kernel");
     };
     let (major, minor) = KERNEL_WANTED;
     if version >= KERNEL_WANTED {
         Finding::ok("kernel", release)
     } else if version >= KERNEL_NEEDED {
-        let advice = format!(
-            "older than {major}.{minor}; it serves only if FSGSBASE is enabled (next line)"
-        );
+        let advice = format!("older than {major}.{minor}; it serves only if FSGSBASE is enabled (next line)");
         Finding::note("kernel", release, advice)
     } else {
-        Finding::fail(
-            "kernel",
-            release,
-            format!("too old; use Linux {major}.{minor} or newer"),
-        )
+        Finding::fail("kernel", release, format!("too old; use Linux {major}.{minor} or newer"))
     }
 }
 
 fn check_fsgsbase(auxiliary_vector: Option<&[u8]>) -> Finding {
     match auxiliary_vector {
         None => Finding::unknown("FSGSBASE"),
-        Some(vector) if parse_hwcap2(vector) & HWCAP2_FSGSBASE != 0 => {
-            Finding::ok("FSGSBASE", "enabled")
-        }
+        Some(vector) if parse_hwcap2(vector) & HWCAP2_FSGSBASE != 0 => Finding::ok("FSGSBASE", "enabled"),
         Some(_) => Finding::fail(
             "FSGSBASE",
             "not enabled",
@@ -256,9 +214,7 @@ fn check_map_count(text: Option<&str>) -> Finding {
         Some(count) => Finding::note(
             "max_map_count",
             count.to_string(),
-            format!(
-                "large programs may run out of mappings; sysctl vm.max_map_count={MAP_COUNT_WANTED}"
-            ),
+            format!("large programs may run out of mappings; sysctl vm.max_map_count={MAP_COUNT_WANTED}"),
         ),
     }
 }
@@ -326,18 +282,11 @@ fn check_limit(limits: Option<&str>, check: &LimitCheck) -> Finding {
     match limits.and_then(|text| parse_limit(text, check.line)) {
         None => Finding::unknown(check.subject),
         Some(SoftLimit::Unlimited) => Finding::ok(check.subject, "unlimited"),
-        Some(SoftLimit::At(limit)) if limit >= check.wanted => {
-            Finding::ok(check.subject, limit.to_string())
-        }
+        Some(SoftLimit::At(limit)) if limit >= check.wanted => Finding::ok(check.subject, limit.to_string()),
         Some(SoftLimit::At(limit)) => Finding::note(
             check.subject,
             limit.to_string(),
-            format!(
-                "{}; ulimit {} {}",
-                check.consequence,
-                check.shell_flag,
-                check.wanted / check.shell_unit
-            ),
+            format!("{}; ulimit {} {}", check.consequence, check.shell_flag, check.wanted / check.shell_unit),
         ),
     }
 }
@@ -358,17 +307,12 @@ fn parse_release(text: &str) -> Option<(u32, u32)> {
 fn parse_hwcap2(auxiliary_vector: &[u8]) -> u64 {
     let (words, _) = auxiliary_vector.as_chunks::<8>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    words
-        .chunks_exact(2)
-        .find(|entry| entry[0] == AUXV_HWCAP2)
-        .map_or(0, |entry| entry[1])
+    words.chunks_exact(2).find(|entry| entry[0] == AUXV_HWCAP2).map_or(0, |entry| entry[1])
 }
 
 /// From `address sizes : 48 bits physical, 48 bits virtual`.
 fn parse_virtual_bits(cpuinfo: &str) -> Option<u32> {
-    let line = cpuinfo
-        .lines()
-        .find(|line| line.starts_with("address sizes"))?;
+    let line = cpuinfo.lines().find(|line| line.starts_with("address sizes"))?;
     let (_, sizes) = line.split_once(',')?;
     sizes.split_whitespace().next()?.parse().ok()
 }

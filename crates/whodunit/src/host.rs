@@ -55,8 +55,8 @@ impl Terminal {
         let address = crash.fault.and_then(|fault| fault_address(&fault));
         let access = crash.fault.and_then(|fault| access(&fault));
         let pc = culprit.map_or(0, |thread| thread.pc);
-        // A trap has happened after its instruction.
-        let faulted = crash.fault.is_some() && crash.signal != SIGTRAP;
+        // A trap comes after its instruction, and what cannot be executed is none.
+        let faulted = crash.fault.is_some() && crash.signal != SIGTRAP && access != Some(Access::Execute);
         let facts = CrashFacts {
             program: self.program.clone(),
             pid: std::process::id().cast_signed(),

@@ -1,4 +1,91 @@
+//! The `whodunit` command: hands over to the verbs and says how the process ends.
+
+mod doctor;
+mod environment;
+mod followed;
+mod host;
+mod memory;
+mod place;
 mod run;
-fn main() {
-    std::process::exit(run::main());
+mod scene;
+mod search;
+mod settings;
+mod start;
+mod stats;
+mod voice;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Exit statuses of whodunit's own; a guest that was started ends with its own status.
+mod status {
+    pub const USAGE: u8 = 2;
+    pub const MACHINE: u8 = 3;
+    pub const BUG: i32 = 70;
+    pub const NOT_FOUND: u8 = 127;
+}
+
+const AFTER_HELP: &str = "\
+EXAMPLES:
+  whodunit doctor
+  whodunit run -- ./server --port 8080
+  whodunit run --help";
+
+/// Runs a program and explains how it fails.
+#[derive(Parser)]
+#[command(name = "whodunit", version, after_help = AFTER_HELP)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a program; if it crashes or deadlocks, show where
+    #[command(override_usage = "whodunit run [OPTIONS] [--] PROG [ARGS]...")]
+    Run(run::Arguments),
+    /// Tell whether this machine suits, and what to change
+    ///
+    /// The exit status is 0 if programs can be run here, and 3 if not.
+    #[command(after_help = "EXAMPLES:\n  whodunit doctor")]
+    Doctor,
+}
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| own_bug(&panic.to_string())));
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == start::FOLLOWED_VERB) {
+        return followed::run(words);
+    }
+    match CommandLine::parse().verb {
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::Doctor => examine_machine(),
+    }
+}
+
+fn examine_machine() -> ExitCode {
+    match doctor::run(&mut std::io::stdout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(status::MACHINE),
+        Err(error) => {
+            voice::say(&format!("whodunit: cannot write to standard output: {error}\n"));
+            ExitCode::from(status::MACHINE)
+        }
+    }
+}
+
+/// A wrong command line that only we can find, not the parser.
+fn usage_error(problem: &str) -> ExitCode {
+    voice::say(&format!("whodunit: {problem}\n"));
+    ExitCode::from(status::USAGE)
+}
+
+/// Ends the process, guest and all: it cannot go on from here.
+fn own_bug(what: &str) {
+    let version = env!("CARGO_PKG_VERSION");
+    voice::say_last(&format!(
+        "whodunit: internal error: {what}\n\
+         whodunit: this is a bug in whodunit {version}; please report it with the lines above, the program and its arguments\n"
+    ));
+    std::process::exit(status::BUG);
 }

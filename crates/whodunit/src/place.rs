@@ -98,7 +98,8 @@ impl Places<'_> {
 
     fn neighbour(&self, address: u64) -> Option<String> {
         let accessible = || self.regions.iter().filter(|region| region.is_accessible());
-        let below = accessible().rfind(|region| region.end <= address).map(|region| (address - region.end, "past", region));
+        let below =
+            accessible().rfind(|region| region.end <= address).map(|region| (address - region.end, "past", region));
         let above = accessible().find(|region| region.start > address);
         let above = above.map(|region| (region.start - address, "before", region));
         let (distance, relation, region) = below.into_iter().chain(above).min_by_key(|(distance, ..)| *distance)?;
@@ -157,7 +158,12 @@ mod tests {
     fn unmapped_places() {
         check(0x40_2001, Access::Read, STACKS, "unmapped, 1 byte past the mapping of prog");
         check(0x3f_fff0, Access::Read, STACKS, "unmapped, 16 bytes before the mapping of prog");
-        check(0x20_0010_0000, Access::Read, STACKS, "unmapped, 0 bytes past the memory at 0x2000000000 to 0x2000100000");
+        check(
+            0x20_0010_0000,
+            Access::Read,
+            STACKS,
+            "unmapped, 0 bytes past the memory at 0x2000000000 to 0x2000100000",
+        );
         check(0x30_0000_0000, Access::Read, STACKS, "unmapped");
     }
 

@@ -1,22 +1,111 @@
-use std::os::unix::ffi::OsStringExt;
-struct H;
-impl engine::Host for H {
-    fn crashed(&self, crash: &engine::Crash) {
-        if std::env::var_os("WCRASH").is_some() { eprintln!("crash {} {:x?} pc {:x?}", crash.signal, crash.fault, crash.threads); }
-    }
-    fn deadlocked(&self, threads: &[engine::ThreadFacts]) { eprintln!("deadlock {:x?}", threads); }
-    fn finished(&self, stats: &engine::Stats) { if std::env::var_os("WSTATS").is_some() { eprintln!("{stats:?}"); } }
-    fn notice(&self, line: &str) { eprintln!("whodunit: {line}"); }
+//! `whodunit run`: executes a program under the engine and is invisible.
+
+use crate::settings::{DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
+use crate::start::Start;
+use crate::stats::Destination;
+use crate::{environment, search, status, usage_error, voice};
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use engine::Program;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// More would never end a thread's turn.
+const LARGEST_QUANTUM: u64 = 1 << 40;
+
+const AFTER_HELP: &str = "\
+EXIT STATUS:
+  The program's own; if a signal ends it, whodunit ends by the same signal. Otherwise:
+  2    the command line is wrong
+  3    this machine or a limit (ulimit) stands in the way; see also: whodunit doctor
+  70   a bug in whodunit
+  124  every thread waits for another one (see --on-deadlock)
+  126  PROG cannot be executed
+  127  PROG was not found
+
+EXAMPLES:
+  Run a program; if it crashes, see where:
+    whodunit run -- ./server --port 8080
+  Try another order of threads:
+    whodunit run --policy random --seed 7 -- ./server
+  Keep figures of the run:
+    whodunit run --stats=figures.json -- make test";
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Where random choices start from; the same seed gives the same run
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// The longest turn of a thread, in clock events (about one a branch)
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_QUANTUM,
+          value_parser = RangedU64ValueParser::<u64>::new().range(1..=LARGEST_QUANTUM))]
+    quantum: u64,
+
+    /// How the next thread is chosen
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t = PolicyName::RoundRobin)]
+    policy: PolicyName,
+
+    /// What to do when every thread waits for another one
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnDeadlock::Report)]
+    on_deadlock: OnDeadlock,
+
+    /// Run the programs that PROG executes under whodunit too (the default)
+    #[arg(long, overrides_with = "no_follow")]
+    follow: bool,
+
+    /// Let the programs that PROG executes run by themselves
+    #[arg(long)]
+    no_follow: bool,
+
+    /// Say nothing if the program crashes
+    #[arg(long)]
+    no_report: bool,
+
+    /// Give figures of the run at its end: a table on standard error, or JSON in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    stats: Option<Option<PathBuf>>,
+
+    /// The program, searched in PATH unless it has a slash, and its arguments
+    #[arg(value_name = "PROG ARGS", required = true, trailing_var_arg = true)]
+    command: Vec<OsString>,
 }
-pub fn main() -> i32 {
-    let mut args: Vec<_> = std::env::args_os().skip(1).collect();
-    let (path, arguments) = if args[0] == "__exec" { args.remove(0); let p = args.remove(0); (p, args) } else { (args[0].clone(), args) };
-    let environment = std::env::vars_os().map(|(k, v)| { let mut s = k.into_vec(); s.push(b'='); s.extend(v.into_vec()); std::ffi::OsString::from_vec(s) }).collect();
-    let program = engine::Program { path, arguments, environment };
-    let options = engine::Options { follow: Some(vec![b"whodunit".to_vec(), b"__exec".to_vec()]), report_deadlock: true, seed: 0 };
-    let q = std::env::var("WQ").ok().and_then(|v| v.parse().ok()).unwrap_or(50_000);
-    match engine::launch(program, options, Box::new(sched::RoundRobin::new(q)), Box::new(H)) {
-        Ok(never) => match never {},
-        Err(error) => { eprintln!("whodunit: {error}"); i32::from(error.status()) }
+
+pub fn run(arguments: Arguments) -> ExitCode {
+    let stats = match arguments.stats_destination() {
+        Ok(stats) => stats,
+        Err(problem) => return usage_error(&problem),
+    };
+    let settings = arguments.settings();
+    let follow = !arguments.no_follow || arguments.follow;
+    let name = arguments.command[0].clone();
+    let Some(path) = search::find(&name, std::env::var_os("PATH").as_deref()) else {
+        let name = Path::new(&name).display();
+        voice::say(&format!("whodunit: {name}: command not found; check the name or give a path\n"));
+        return ExitCode::from(status::NOT_FOUND);
+    };
+    let program = Program { path, arguments: arguments.command, environment: environment::entries() };
+    Start { program, settings, follow, stats }.go()
+}
+
+impl Arguments {
+    fn settings(&self) -> Settings {
+        Settings {
+            seed: self.seed,
+            quantum: self.quantum,
+            policy: self.policy,
+            on_deadlock: self.on_deadlock,
+            report: !self.no_report,
+        }
+    }
+
+    fn stats_destination(&self) -> Result<Option<Destination>, String> {
+        match &self.stats {
+            None => Ok(None),
+            Some(None) => Ok(Some(Destination::StandardError)),
+            Some(Some(path)) => Destination::file(path).map(Some),
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::memory::OwnMemory;
 use crate::place::{Places, Region, StackPointer};
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use program::space::{AddressSpace, GuestAddress, Mapping, parse_maps};
 use program::symbols::{SourceFrame, Symbolizer};
 use program::unwind::{Backtrace, CodeAddress, Ended, Registers, backtrace};
@@ -36,6 +37,7 @@ pub struct Scene {
 impl Scene {
     /// Looks at this process. What cannot be read counts as absent.
     pub fn read() -> Scene {
+        make_room_for_files();
         let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
         Scene::new(&String::from_utf8_lossy(&maps), OwnMemory::open())
     }
@@ -90,7 +92,7 @@ impl Scene {
             return state;
         }
         if let Some(variable) = self.symbolizer.data_symbol(GuestAddress(futex)) {
-            state += &format!(" ({variable})");
+            state += &format!(" ({})", variable.to_string().trim_start_matches("at "));
         }
         if let Some(holder) = self.mutex_holder(futex).and_then(|tid| all.iter().find(|other| other.tid == tid)) {
             state += &format!(", held by thread {}", holder.id);
@@ -117,11 +119,19 @@ impl Scene {
 
     /// What lies at an address; `threads` start with the one that touched it.
     pub fn describe(&mut self, address: u64, access: Option<Access>, threads: &[&engine::ThreadFacts]) -> String {
-        let pointer = |thread: &&engine::ThreadFacts| StackPointer { thread: thread.id.0, address: thread.registers[RSP] };
+        let pointer =
+            |thread: &&engine::ThreadFacts| StackPointer { thread: thread.id.0, address: thread.registers[RSP] };
         let stacks: Vec<StackPointer> = threads.iter().map(pointer).collect();
         let symbolizer = &mut self.symbolizer;
         let variable = |address| symbolizer.data_symbol(GuestAddress(address)).map(|symbol| symbol.to_string());
         Places { regions: &self.regions, stacks: &stacks }.describe(address, access, variable)
+    }
+}
+
+/// A program that has used up its descriptors leaves none for reading its files. It ends anyway.
+fn make_room_for_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 

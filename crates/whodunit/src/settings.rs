@@ -84,7 +84,8 @@ mod tests {
     fn anything_else_is_refused() {
         let good = "0:50000:round-robin:report:true";
         assert!(Settings::decode(good).is_some());
-        for bad in ["", "0", "0:0:random:wait:true", "0:1:fair:wait:true", "0:1:random:wait:maybe", &format!("{good}:")] {
+        for bad in ["", "0", "0:0:random:wait:true", "0:1:fair:wait:true", "0:1:random:wait:maybe", &format!("{good}:")]
+        {
             assert_eq!(Settings::decode(bad), None, "{bad}");
         }
     }

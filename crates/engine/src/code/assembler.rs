@@ -10,7 +10,6 @@ pub struct Condition(pub u8);
 
 impl Condition {
     pub const NOT_ZERO: Condition = Condition(5);
-    pub const SIGN: Condition = Condition(8);
 
     pub fn inverted(self) -> Condition {
         Condition(self.0 ^ 1)

@@ -45,6 +45,9 @@ pub fn map(engine: &Engine, mut arguments: Arguments) -> i64 {
         && let Some(range) = pages(result as u64, length)
     {
         let shared = (flags & 0xf != libc::MAP_PRIVATE as u64).then(|| shared_part(arguments, range.start));
+        if shared.is_some() && protection & libc::PROT_EXEC as u64 != 0 {
+            engine.note_shared_code();
+        }
         world.add_mapping(range, Protection(protection as u32 & 7), shared);
     }
     result
@@ -53,13 +56,32 @@ pub fn map(engine: &Engine, mut arguments: Arguments) -> i64 {
 /// What a shared mapping at `start` shows.
 fn shared_part(arguments: Arguments, start: u64) -> Shared {
     let [_, _, _, flags, descriptor, offset] = arguments;
+    let file = if flags & libc::MAP_ANONYMOUS as u64 == 0 { object_of(descriptor) } else { None };
+    match file {
+        Some(object) => Shared { object, origin: start.wrapping_sub(offset) },
+        // An anonymous object has no other name than where it was first mapped.
+        None => Shared { object: (u64::MAX, start), origin: start },
+    }
+}
+
+/// Device and inode of an open file.
+fn object_of(descriptor: u64) -> Option<(u64, u64)> {
     let mut status = [0u64; 18];
-    let anonymous = flags & libc::MAP_ANONYMOUS as u64 != 0;
-    let found = !anonymous
-        && kernel::call(libc::SYS_fstat as u64, [descriptor, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0;
-    // An anonymous object has no other name than where it was first mapped.
-    let object = if found { (status[0], status[1]) } else { (u64::MAX, start) };
-    Shared { object, origin: start.wrapping_sub(if found { offset } else { 0 }) }
+    let arguments = [descriptor, status.as_mut_ptr() as u64, 0, 0, 0, 0];
+    (kernel::call(libc::SYS_fstat as u64, arguments) == 0).then_some((status[0], status[1]))
+}
+
+/// A call is about to change an object through its descriptor: code that was translated from it is void.
+pub fn object_changes(engine: &Engine, descriptor: u64) {
+    if !engine.has_shared_code() {
+        return;
+    }
+    if let Some(object) = object_of(descriptor) {
+        let mut world = engine.world();
+        for code in world.space.code_of(object) {
+            world.cache.invalidate(code);
+        }
+    }
 }
 
 /// Where a mapping goes whose place the guest leaves open.

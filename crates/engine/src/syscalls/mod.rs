@@ -40,10 +40,13 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         return Flow::Goes;
     };
     let result = match call.class {
-        Class::Prompt => prompt(number, arguments),
+        Class::Prompt => prompt(engine, number, arguments),
         Class::Absent => kernel::call(number, arguments),
         Class::WaitsRead { fd_arg } => waiting::descriptor(engine, context, number, arguments, fd_arg, libc::POLLIN),
-        Class::WaitsWrite { fd_arg } => waiting::descriptor(engine, context, number, arguments, fd_arg, libc::POLLOUT),
+        Class::WaitsWrite { fd_arg } => {
+            memory::object_changes(engine, arguments[fd_arg as usize]);
+            waiting::descriptor(engine, context, number, arguments, fd_arg, libc::POLLOUT)
+        }
         Class::WaitsMany => waiting::many(engine, context, number, arguments),
         Class::WaitsTime => waiting::time(engine, context, number, arguments),
         Class::Waits => waiting::anything(engine, context, number, arguments),
@@ -61,9 +64,13 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
 }
 
 /// Clock reads are frequent, and the engine's own C library reads clocks without entering the kernel.
-fn prompt(number: u64, arguments: Arguments) -> i64 {
+fn prompt(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
     match number as i64 {
         libc::SYS_clock_gettime => waiting::clock(arguments),
+        libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_ftruncate => {
+            memory::object_changes(engine, arguments[0]);
+            kernel::call(number, arguments)
+        }
         _ => kernel::call(number, arguments),
     }
 }

@@ -13,20 +13,14 @@ Max address space         unlimited            unlimited            bytes
 const STATUS: &str = "Name:\tcat\nNoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n";
 
 fn auxiliary_vector(entries: &[(u64, u64)]) -> Vec<u8> {
-    entries
-        .iter()
-        .flat_map(|(key, value)| [key.to_le_bytes(), value.to_le_bytes()])
-        .flatten()
-        .collect()
+    entries.iter().flat_map(|(key, value)| [key.to_le_bytes(), value.to_le_bytes()]).flatten().collect()
 }
 
 fn good_machine() -> Machine {
     Machine {
         kernel_release: Some("6.1.0-13-amd64\n".to_owned()),
         auxiliary_vector: Some(auxiliary_vector(&[(6, 4096), (26, 2), (0, 0)])),
-        cpuinfo: Some(
-            "processor\t: 0\naddress sizes\t: 46 bits physical, 57 bits virtual\n".to_owned(),
-        ),
+        cpuinfo: Some("processor\t: 0\naddress sizes\t: 46 bits physical, 57 bits virtual\n".to_owned()),
         status: Some("Seccomp:\t0\n".to_owned()),
         limits: Some(LIMITS.replace(" 256 ", " 20000 ")),
         max_map_count: Some("65530\n".to_owned()),
@@ -62,20 +56,14 @@ fn releases() {
 
 #[test]
 fn hardware_capabilities() {
-    assert_eq!(
-        parse_hwcap2(&auxiliary_vector(&[(16, 7), (26, 3), (0, 0)])),
-        3
-    );
+    assert_eq!(parse_hwcap2(&auxiliary_vector(&[(16, 7), (26, 3), (0, 0)])), 3);
     assert_eq!(parse_hwcap2(&auxiliary_vector(&[(7, 26), (16, 7)])), 0);
     assert_eq!(parse_hwcap2(&[26, 0, 0]), 0);
 }
 
 #[test]
 fn virtual_address_bits() {
-    assert_eq!(
-        parse_virtual_bits("address sizes\t: 48 bits physical, 48 bits virtual\n"),
-        Some(48)
-    );
+    assert_eq!(parse_virtual_bits("address sizes\t: 48 bits physical, 48 bits virtual\n"), Some(48));
     assert_eq!(parse_virtual_bits("address sizes\t: none\n"), None);
     assert_eq!(parse_virtual_bits(""), None);
 }
@@ -88,18 +76,9 @@ fn status_fields() {
 
 #[test]
 fn soft_limits() {
-    assert_eq!(
-        parse_limit(LIMITS, "Max stack size"),
-        Some(SoftLimit::At(8 << 20))
-    );
-    assert_eq!(
-        parse_limit(LIMITS, "Max open files"),
-        Some(SoftLimit::At(256))
-    );
-    assert_eq!(
-        parse_limit(LIMITS, "Max address space"),
-        Some(SoftLimit::Unlimited)
-    );
+    assert_eq!(parse_limit(LIMITS, "Max stack size"), Some(SoftLimit::At(8 << 20)));
+    assert_eq!(parse_limit(LIMITS, "Max open files"), Some(SoftLimit::At(256)));
+    assert_eq!(parse_limit(LIMITS, "Max address space"), Some(SoftLimit::Unlimited));
     assert_eq!(parse_limit(LIMITS, "Max locked memory"), None);
 }
 
@@ -107,97 +86,27 @@ fn soft_limits() {
 fn good_machine_has_no_complaints() {
     let findings = examine(&good_machine());
     assert!(findings.iter().all(|finding| finding.level == Level::Ok));
-    assert_eq!(
-        verdict(&findings),
-        ("This machine suits whodunit.".to_owned(), true)
-    );
+    assert_eq!(verdict(&findings), ("This machine suits whodunit.".to_owned(), true));
 }
 
 #[test]
 fn each_shortcoming_is_named() {
     let good = good_machine;
     let text = |text: &str| Some(text.to_owned());
+    check(Machine { kernel_release: text("4.16.1"), ..good() }, Level::Fail, "kernel");
+    check(Machine { kernel_release: text("5.4.0"), ..good() }, Level::Note, "kernel");
+    check(Machine { auxiliary_vector: Some(Vec::new()), ..good() }, Level::Fail, "FSGSBASE");
+    check(Machine { has_xsavec: false, ..good() }, Level::Fail, "XSAVE");
+    check(Machine { has_xsave: false, has_xsavec: false, ..good() }, Level::Fail, "XSAVE");
     check(
-        Machine {
-            kernel_release: text("4.16.1"),
-            ..good()
-        },
-        Level::Fail,
-        "kernel",
-    );
-    check(
-        Machine {
-            kernel_release: text("5.4.0"),
-            ..good()
-        },
-        Level::Note,
-        "kernel",
-    );
-    check(
-        Machine {
-            auxiliary_vector: Some(Vec::new()),
-            ..good()
-        },
-        Level::Fail,
-        "FSGSBASE",
-    );
-    check(
-        Machine {
-            has_xsavec: false,
-            ..good()
-        },
-        Level::Fail,
-        "XSAVE",
-    );
-    check(
-        Machine {
-            has_xsave: false,
-            has_xsavec: false,
-            ..good()
-        },
-        Level::Fail,
-        "XSAVE",
-    );
-    check(
-        Machine {
-            cpuinfo: text("address sizes : 36 bits physical, 39 bits virtual"),
-            ..good()
-        },
+        Machine { cpuinfo: text("address sizes : 36 bits physical, 39 bits virtual"), ..good() },
         Level::Fail,
         "address space",
     );
-    check(
-        Machine {
-            status: text(STATUS),
-            ..good()
-        },
-        Level::Note,
-        "seccomp",
-    );
-    check(
-        Machine {
-            max_map_count: text("1000"),
-            ..good()
-        },
-        Level::Note,
-        "max_map_count",
-    );
-    check(
-        Machine {
-            overcommit_memory: text("2"),
-            ..good()
-        },
-        Level::Note,
-        "overcommit_memory",
-    );
-    check(
-        Machine {
-            limits: text(LIMITS),
-            ..good()
-        },
-        Level::Note,
-        "RLIMIT_NOFILE",
-    );
+    check(Machine { status: text(STATUS), ..good() }, Level::Note, "seccomp");
+    check(Machine { max_map_count: text("1000"), ..good() }, Level::Note, "max_map_count");
+    check(Machine { overcommit_memory: text("2"), ..good() }, Level::Note, "overcommit_memory");
+    check(Machine { limits: text(LIMITS), ..good() }, Level::Note, "RLIMIT_NOFILE");
 }
 
 #[test]
@@ -214,34 +123,21 @@ fn machine_without_proc_gets_notes_only() {
         has_xsavec: true,
     };
     let (text, suits) = verdict(&examine(&blind));
-    assert_eq!(
-        text,
-        "This machine suits whodunit; there are 10 notes above."
-    );
+    assert_eq!(text, "This machine suits whodunit; there are 10 notes above.");
     assert!(suits);
 }
 
 #[test]
 fn failure_decides_the_verdict() {
-    let machine = Machine {
-        has_xsavec: false,
-        overcommit_memory: None,
-        ..good_machine()
-    };
+    let machine = Machine { has_xsavec: false, overcommit_memory: None, ..good_machine() };
     let (text, suits) = verdict(&examine(&machine));
-    assert_eq!(
-        text,
-        "This machine does not suit whodunit: see the lines marked FAIL (1)."
-    );
+    assert_eq!(text, "This machine does not suit whodunit: see the lines marked FAIL (1).");
     assert!(!suits);
 }
 
 #[test]
 fn lines_say_what_to_change() {
-    let complaint = only_complaint(Machine {
-        limits: Some(LIMITS.to_owned()),
-        ..good_machine()
-    });
+    let complaint = only_complaint(Machine { limits: Some(LIMITS.to_owned()), ..good_machine() });
     assert_eq!(
         complaint.to_string(),
         "note  RLIMIT_NOFILE     256: whodunit keeps a few descriptors of its own above the program's; ulimit -n 1024"

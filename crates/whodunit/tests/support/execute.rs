@@ -77,7 +77,7 @@ fn shell_around(spec: &Spec, words: &[OsString]) -> Command {
     let mut command = Command::new("/bin/sh");
     command
         .arg("-c")
-        .arg(format!("ulimit -c 0; ulimit -s 8192; {snippet}"))
+        .arg(format!("ulimit -S -c 0; ulimit -S -s 8192; {snippet}"))
         .arg("sh")
         .args(words)
         .env_clear()

@@ -2,9 +2,15 @@
 //! with the guest's own code, by running both.
 
 mod features;
+mod generate;
 mod home;
+mod listing;
 mod machine;
+mod names;
 mod native;
 mod operands;
+mod programs;
+mod segments;
 mod single;
 mod state;
+mod steps;

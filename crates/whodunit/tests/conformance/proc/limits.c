@@ -42,14 +42,18 @@ int main(int argc, char **argv) {
     printf("child %d\n", ended(child));
     child = fork();
     if (child == 0) {
-        setrlimit(RLIMIT_STACK, &(struct rlimit){32 << 20, RLIM_INFINITY});
+        getrlimit(RLIMIT_STACK, &limit);
+        limit.rlim_cur = 32 << 20;
+        MUST(setrlimit(RLIMIT_STACK, &limit) == 0);
         execl("/proc/self/exe", argv[0], "20000", NULL); // about 20 MB of frames
         _exit(99);
     }
     printf("larger stack %d\n", ended(child));
     child = fork();
     if (child == 0) {
-        setrlimit(RLIMIT_STACK, &(struct rlimit){256 << 10, RLIM_INFINITY});
+        getrlimit(RLIMIT_STACK, &limit);
+        limit.rlim_cur = 256 << 10;
+        MUST(setrlimit(RLIMIT_STACK, &limit) == 0);
         execl("/proc/self/exe", argv[0], "2000", NULL); // 2 MB in a quarter of one
         _exit(99);
     }
@@ -69,8 +73,9 @@ int main(int argc, char **argv) {
     printf("file size %d\n", ended(child));
     child = fork();
     if (child == 0) {
-        setrlimit(RLIMIT_CPU, &(struct rlimit){1000, RLIM_INFINITY});
-        CHECK("processor time", getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == 1000);
+        getrlimit(RLIMIT_CPU, &limit);
+        limit.rlim_cur = 1000;
+        CHECK("processor time", setrlimit(RLIMIT_CPU, &limit) == 0 && getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == 1000);
         _exit(0);
     }
     ended(child);

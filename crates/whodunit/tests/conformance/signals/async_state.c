@@ -44,7 +44,8 @@ static void injector(int signal, siginfo_t *info, void *context) {
     greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
     char *pc = (char *)r[REG_RIP];
     if (pc < loop_start || pc >= loop_end) return;
-    if (injections++ == 10) { r[REG_R14] = 1; return; }
+    if (injections == 10) { r[REG_R14] = 1; return; }
+    injections++;
     r[REG_RSP] -= 128 + 8; // below the red zone, which `ret $128` skips again
     *(greg_t *)r[REG_RSP] = r[REG_RIP];
     r[REG_RIP] = (greg_t)injected;
