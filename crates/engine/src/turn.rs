@@ -279,7 +279,7 @@ impl Turn {
     /// Blocks the host thread until it has the turn, serving as the idle thread where needed.
     fn await_turn(&self, context: &mut Context) {
         let me = ThreadId(context.thread);
-        let mut suspected = false;
+        let mut standstill: Option<Instant> = None;
         loop {
             let seen = context.wake.load(Ordering::SeqCst);
             let mut state = self.lock();
@@ -303,11 +303,13 @@ impl Turn {
                 let (polls, mut timeout) = state.everything_awaited(self.kick.load(Ordering::SeqCst) as i32);
                 drop(state);
                 if deadlocked {
-                    if suspected && let Some(watcher) = self.watcher.get() {
+                    let since = *standstill.get_or_insert_with(Instant::now);
+                    timeout = GRACE.checked_sub(since.elapsed());
+                    if timeout.is_none() && let Some(watcher) = self.watcher.get() {
                         watcher.deadlock();
                     }
-                    timeout = (!suspected).then_some(GRACE);
-                    suspected = true;
+                } else {
+                    standstill = None;
                 }
                 self.idle(context, seen, polls, timeout);
                 continue;

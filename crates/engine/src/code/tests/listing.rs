@@ -24,13 +24,14 @@ struct Case {
     heads: Vec<(u64, bool)>,
 }
 
-fn number(word: &str) -> u64 {
-    let digits = word.trim_start_matches('+');
-    match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16),
-        None => digits.parse(),
-    }
-    .unwrap_or_else(|error| panic!("`{word}` is no number: {error}"))
+/// Addresses and offsets are hexadecimal, as in the listings.
+fn address(word: &str) -> u64 {
+    let digits = word.trim_start_matches('+').trim_start_matches("0x");
+    u64::from_str_radix(digits, 16).unwrap_or_else(|error| panic!("`{word}` is no address: {error}"))
+}
+
+fn count(word: &str) -> usize {
+    word.parse().unwrap_or_else(|error| panic!("`{word}` is no count: {error}"))
 }
 
 fn parse(text: &str) -> Case {
@@ -43,13 +44,12 @@ fn parse(text: &str) -> Case {
         let words: Vec<&str> = line.split(';').next().unwrap_or("").split_whitespace().collect();
         match words.as_slice() {
             [] => {}
-            ["at", address] => case.code.start = number(address),
+            ["at", start] => case.code.start = address(start),
             ["limits", instructions, branches] => {
-                case.limits =
-                    Limits { instructions: number(instructions) as usize, branches: number(branches) as usize };
+                case.limits = Limits { instructions: count(instructions), branches: count(branches) };
             }
-            ["translate", offsets @ ..] => case.heads.extend(offsets.iter().map(|offset| (number(offset), false))),
-            ["indirect", offset] => case.heads.push((number(offset), true)),
+            ["translate", offsets @ ..] => case.heads.extend(offsets.iter().map(|offset| (address(offset), false))),
+            ["indirect", offset] => case.heads.push((address(offset), true)),
             bytes => case.code.bytes.extend(bytes.iter().map(|byte| {
                 u8::from_str_radix(byte, 16).unwrap_or_else(|error| panic!("`{byte}` is no byte: {error}"))
             })),

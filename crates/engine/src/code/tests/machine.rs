@@ -89,7 +89,15 @@ impl Machine {
         guest: &Guest,
         quantum: i64,
     ) -> (State, Ending, u64) {
-        let Guest { home, entry, state, segment } = *guest;
+        let start = self.load(guest, quantum);
+        let ending = run_loop(cache, code, guest.entry, quantum);
+        let (state, clock) = self.collect(guest.home);
+        (state, ending, clock - start)
+    }
+
+    /// Makes this thread's context the guest's; tells what its clock shows.
+    pub fn load(&mut self, guest: &Guest, quantum: i64) -> u64 {
+        let Guest { home, state, segment, .. } = *guest;
         let context = context::of_this_thread();
         home.data().copy_from_slice(&state.memory);
         state_area(context, self.xstate).copy_from_slice(&state.vector[..self.xstate.size]);
@@ -99,12 +107,15 @@ impl Machine {
         context.set_guest_fs(if segment == Segment::Fs { area } else { NOWHERE });
         context.guest_gs = if segment == Segment::Gs { area } else { NOWHERE };
         context.set_quantum(quantum);
-        let start = context.clock();
-        let ending = run_loop(cache, code, entry, quantum);
+        context.clock()
+    }
+
+    /// The guest's state and clock as they are now.
+    pub fn collect(&mut self, home: Home) -> (State, u64) {
         let context = context::of_this_thread();
         let vector = state_area(context, self.xstate).to_vec();
         let state = State { gpr: context.gpr, rflags: context.rflags, vector, memory: home.data().to_vec() };
-        (state, ending, context.clock() - start)
+        (state, context.clock())
     }
 }
 

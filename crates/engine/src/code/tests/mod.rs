@@ -14,3 +14,4 @@ mod segments;
 mod single;
 mod state;
 mod steps;
+mod stops;

@@ -12,7 +12,7 @@ use iced_x86::{
 /// The instructions that lie in the cache from `from` to `to`.
 pub fn decode_host(from: u64, to: u64) -> Vec<Instruction> {
     // SAFETY: both lie in one region of the cache's mapping, which stays, and nobody writes to this cache meanwhile.
-    let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, (to - from) as usize) };
+    let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, to.saturating_sub(from) as usize) };
     Decoder::with_ip(64, bytes, from, DecoderOptions::NONE).into_iter().collect()
 }
 

@@ -3,7 +3,7 @@
 //! One run at a time: the machine's lock is held around every use of the frame and the handler's settings.
 #![allow(unsafe_code)]
 
-use crate::code::cache::CodeCache;
+use crate::code::cache::{CodeCache, Counting};
 use crate::context::{self, RAX, RCX, SPILL_SLOTS};
 use std::cell::UnsafeCell;
 use std::mem::offset_of;
@@ -129,6 +129,7 @@ const IDLE: u8 = 0;
 const NATIVE: u8 = 1;
 const STEPPING: u8 = 2;
 const TRANSLATED: u8 = 3;
+const STOPPING: u8 = 4;
 
 static MODE: AtomicU8 = AtomicU8::new(IDLE);
 static OWNER: AtomicI32 = AtomicI32::new(0);
@@ -140,6 +141,9 @@ static ADDRESS: AtomicU64 = AtomicU64::new(0);
 static CODE: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicPtr<Vec<bool>> = AtomicPtr::new(std::ptr::null_mut());
 static COUNT: AtomicU64 = AtomicU64::new(0);
+/// While stopping: at which instruction in the cache a stop request comes, and whether it has come.
+static STOP_AT: AtomicU64 = AtomicU64::new(0);
+static STOPPED: AtomicU8 = AtomicU8::new(0);
 
 const TRAP_FLAG: i64 = 0x100;
 
@@ -186,6 +190,21 @@ pub fn run_translated(cache: &mut CodeCache, enter: impl FnOnce()) -> Option<Rai
     guarded(TRANSLATED, enter)
 }
 
+/// Asks for a stop before the `instruction`th instruction that runs in the cache from now on.
+pub fn stop_at(instruction: u64) {
+    STOP_AT.store(instruction, SeqCst);
+    COUNT.store(0, SeqCst);
+    STOPPED.store(0, SeqCst);
+}
+
+/// Runs `enter` step by step, if the guest's flags say so; tells whether the stop request came meanwhile.
+pub fn run_until_stop(cache: &mut CodeCache, enter: impl FnOnce()) -> bool {
+    CACHE.store(cache, SeqCst);
+    let raised = guarded(STOPPING, enter);
+    assert_eq!(raised, None, "the tested code raises nothing");
+    STOPPED.swap(0, SeqCst) != 0
+}
+
 fn guarded(mode: u8, run: impl FnOnce()) -> Option<Raised> {
     SIGNAL.store(0, SeqCst);
     // SAFETY: asks for a number.
@@ -222,6 +241,9 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, frame: *mut lib
     if mode == STEPPING && signal == libc::SIGTRAP {
         return count(rip);
     }
+    if mode == STOPPING && signal == libc::SIGTRAP {
+        return stop(rip, frame);
+    }
     let (pc, exit) = match mode {
         NATIVE | STEPPING => (rip, whodunit_test_exit as *const () as u64),
         TRANSLATED => match undo(rip, frame) {
@@ -246,6 +268,28 @@ fn count(rip: u64) {
     if events.get(offset) == Some(&true) {
         COUNT.fetch_add(1, SeqCst);
     }
+}
+
+/// Takes the budget away when it is time to, as the engine's handler does for a signal.
+fn stop(rip: u64, frame: &mut libc::ucontext_t) {
+    // SAFETY: as in `undo`.
+    let cache = unsafe { &*CACHE.load(SeqCst) };
+    if !cache.contains(rip) || COUNT.fetch_add(1, SeqCst) + 1 != STOP_AT.load(SeqCst) {
+        return;
+    }
+    STOPPED.store(1, SeqCst);
+    // SAFETY: as in `undo`.
+    let context = unsafe { &mut *context::pointer() };
+    let registers = &mut frame.uc_mcontext.gregs;
+    let rcx = &mut registers[libc::REG_RCX as usize];
+    match cache.find(rip).map_or(Counting::No, |step| step.disturbance.counting) {
+        Counting::No => context.request_stop(),
+        Counting::Loaded | Counting::Taken => {
+            context.deferred += *rcx - 1;
+            *rcx = 1;
+        }
+    }
+    registers[libc::REG_EFL as usize] &= !TRAP_FLAG;
 }
 
 /// Puts the guest's registers back as the step at `rip` says; gives the guest's place and where to go on.

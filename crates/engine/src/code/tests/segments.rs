@@ -72,7 +72,8 @@ fn instructions_that_the_engine_does_not_run_leave_at_their_place() {
     assert_eq!(exit_of(&[0x0f, 0x0b]), trap(0, Trap::Undefined)); // ud2
     assert_eq!(exit_of(&[0x90, 0x0f, 0xff, 0xc0]), trap(1, Trap::Undefined)); // nop; ud0 eax, eax
     assert_eq!(exit_of(&[0x90, 0x06, 0x90]), trap(1, Trap::Undefined)); // nop; push es, which this mode does not have
-    assert_eq!(exit_of(&[0x90, 0xcc]), trap(1, Trap::Breakpoint)); // nop; int3
+    assert_eq!(exit_of(&[0x90, 0xcc]), trap(2, Trap::Breakpoint)); // nop; int3, reported behind it
+    assert_eq!(exit_of(&[0x90, 0xcd, 0x03]), trap(3, Trap::Breakpoint)); // nop; int 3
     assert_eq!(exit_of(&[0xcd, 0x80]), trap(0, Trap::Unsupported)); // int 0x80
     assert_eq!(exit_of(&[0x90, 0x8e, 0xe0]), trap(1, Trap::Unsupported)); // nop; mov fs, eax
     assert_eq!(exit_of(&[0x0f, 0xa9]), trap(0, Trap::Unsupported)); // pop gs

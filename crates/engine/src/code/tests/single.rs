@@ -35,8 +35,10 @@ fn is_left_out(code: Code) -> bool {
     by_name || code.op_code().is_save_restore()
 }
 
+type Known = (&'static str, fn(&Encoded) -> bool);
+
 /// What the translator does not do right yet, and how to tell it. An entry whose last case is mended must go.
-const KNOWN: [(&str, fn(&Encoded) -> bool); 8] = [
+const KNOWN: [Known; 8] = [
     ("a high-byte register with an operand whose address needs another register", |encoded| {
         let moved = encoded.segment == Some(Segment::Gs) || encoded.instruction.is_ip_rel_memory_operand();
         let has_high = (0..encoded.instruction.op_count())
