@@ -162,8 +162,19 @@ impl Context {
 
     /// Takes the remaining events away, so that translated code leaves at the next one.
     pub fn request_stop(&mut self) {
-        self.deferred += self.budget - 1;
-        self.budget = 1;
+        // At zero the thread is on its way out already, just before an event.
+        if self.budget > 0 {
+            self.deferred += self.budget - 1;
+            self.budget = 1;
+        }
+    }
+
+    /// The same where translated code holds the budget in a register just now.
+    pub fn request_stop_in_register(&mut self, budget: &mut i64) {
+        if *budget > 0 {
+            self.deferred += *budget - 1;
+            *budget = 1;
+        }
     }
 
     pub fn has_pending_signal(&self) -> bool {

@@ -48,7 +48,7 @@ pub enum Trap {
 /// What is to be undone at a place in the cache to get the guest's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Disturbance {
-    /// RAX and RCX are in their context slots.
+    /// RCX and R11 are in their context slots.
     pub branching: bool,
     /// The event of the branch ahead is counted already.
     pub counted: bool,

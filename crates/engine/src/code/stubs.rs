@@ -1,7 +1,7 @@
 //! The hand-written ways into and out of translated code, assembled once at the start of the cold region.
 
 use crate::code::assembler::{Assembler, Condition};
-use crate::context::{Layout, RAX, RCX, RDI, RSP};
+use crate::context::{Layout, R11, RAX, RCX, RDI, RSP};
 
 /// Exits with fixed numbers; all others are made by translation.
 pub const EXIT_INDIRECT: u32 = 0;
@@ -15,8 +15,8 @@ pub struct Stubs {
     pub enter: u64,
     /// Expects the exit's number in RAX and the guest's RAX in its slot.
     pub leave: u64,
-    /// Where the branch table points for addresses that have no translation: the target is in RCX, and the guest's RAX
-    /// and RCX are in their slots.
+    /// Where the branch table points for addresses that have no translation: the target is in RCX, and the guest's RCX
+    /// and R11 are in their slots.
     pub indirect_miss: u64,
     /// Leaves with the guest's registers as they are: signal handlers send a faulting thread here.
     pub fault: u64,
@@ -38,6 +38,8 @@ impl Stubs {
         let indirect_miss = asm.here();
         asm.store_slot(layout.branch_target(), RCX as u8);
         asm.load_slot(RCX as u8, layout.gpr(RCX));
+        asm.load_slot(R11 as u8, layout.gpr(R11));
+        asm.store_slot(layout.gpr(RAX), RAX as u8);
         asm.load_constant(RAX as u8, u64::from(EXIT_INDIRECT));
         asm.jump(leave);
         let fault = asm.here();

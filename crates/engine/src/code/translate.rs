@@ -6,15 +6,18 @@
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, Step, Trap};
 use crate::code::events::{self, Form, Placement};
+use crate::code::memory::BranchTable;
 use crate::code::path::{End, GuestCode, Limits, Path, is_system_call};
-use crate::context::{Layout, RAX, RCX, RSP, SPILL_SLOTS};
+use crate::context::{Layout, R11, RAX, RCX, RSP, SPILL_SLOTS};
 use guest::instruction::{
-    branches_on_count, loads_segment_register, register_named, register_number, registers_used,
+    branches_on_count, loads_segment_register, memory_used, register_named, register_number, registers_used,
 };
 use iced_x86::{Code, ConditionCode, Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 const AX: u8 = RAX as u8;
 const CX: u8 = RCX as u8;
+/// The second register of an indirect branch, besides RCX: hardly ever live there, so that nobody waits for its reload.
+const SCRATCH: u8 = R11 as u8;
 /// Entries are overwritten by a jump when their unit is dropped, so they must not lie closer together.
 const MIN_ENTRY_DISTANCE: u64 = 5;
 /// Displacements are kept a little below two gigabytes, so that the final address need not be known exactly.
@@ -143,6 +146,8 @@ impl Emitter<'_> {
                 let stub = self.cache.emit_exit(Exit::Budget { pc }, |_| {});
                 self.asm.jump_if(Condition::NOT_ZERO.inverted(), stub);
             }
+            // Counted where RCX is spilled anyway.
+            Form::KeepFlags if instruction.flow_control() == FlowControl::IndirectBranch => return,
             Form::KeepFlags => {
                 let home = self.layout.spill(0);
                 self.asm.store_slot(home, CX);
@@ -218,14 +223,15 @@ impl Emitter<'_> {
 
     fn spill_for_branch(&mut self, pc: u64) {
         self.asm.store_slot(self.layout.gpr(RCX), CX);
-        self.asm.store_slot(self.layout.gpr(RAX), AX);
+        self.asm.store_slot(self.layout.gpr(R11), SCRATCH);
         self.step(pc, Disturbance { branching: true, ..Disturbance::default() });
     }
 
     /// Looks the address in RCX up and goes there.
     fn jump_through_table(&mut self) {
-        self.asm.raw(&[0x0f, 0xb7, 0xc1]); // movzx eax, cx
-        self.asm.raw(&[0xff, 0x24, 0xc5]); // jmp [table + rax*8]
+        self.asm.raw(&[0xc4, 0x63, 0x7b, 0xf0, 0xd9, BranchTable::SHIFT as u8]); // rorx r11d, ecx, SHIFT
+        self.asm.raw(&[0x45, 0x0f, 0xb7, 0xdb]); // movzx r11d, r11w
+        self.asm.raw(&[0x42, 0xff, 0x24, 0xdd]); // jmp [table + r11*8]
         self.asm.raw(&self.cache.table.displacement().to_le_bytes());
     }
 
@@ -245,7 +251,18 @@ impl Emitter<'_> {
         if !matches!(instruction.code(), Code::Jmp_rm64 | Code::Call_rm64) {
             return self.special(instruction);
         }
-        self.spill_for_branch(instruction.ip());
+        self.asm.store_slot(self.layout.gpr(RCX), CX);
+        let uncounted = instruction.flow_control() == FlowControl::IndirectBranch && !self.counted;
+        if uncounted {
+            let home = self.layout.gpr(RCX);
+            self.count_in_rcx(instruction.ip(), |asm| asm.load_slot(CX, home));
+            if reads_rcx(instruction) {
+                self.asm.load_slot(CX, home);
+            }
+            self.counted = true;
+        }
+        self.asm.store_slot(self.layout.gpr(R11), SCRATCH);
+        self.step(instruction.ip(), Disturbance { branching: true, ..Disturbance::default() });
         self.load_target(instruction);
         if instruction.flow_control() == FlowControl::IndirectCall {
             self.push_return_address(instruction.next_ip());
@@ -253,7 +270,7 @@ impl Emitter<'_> {
         self.jump_through_table();
     }
 
-    /// Loads the target of an indirect branch into RCX; RAX and RCX still hold the guest's values.
+    /// Loads the target of an indirect branch into RCX; RCX and R11 still hold the guest's values.
     fn load_target(&mut self, instruction: &Instruction) {
         if instruction.op0_kind() == OpKind::Register {
             let register = register_number(instruction.op0_register()).expect("a branch target is in a general register");
@@ -341,7 +358,14 @@ impl Emitter<'_> {
         }
         let far_rip = instruction.is_ip_rel_memory_operand()
             && (instruction.memory_base() == Register::EIP || !self.reaches(instruction.ip_rel_memory_address()));
-        if far_rip || instruction.segment_prefix() == Register::GS && uses_memory(instruction) {
+        // `lea` computes an address without its segment.
+        let through_gs = instruction.segment_prefix() == Register::GS
+            && instruction.mnemonic() != Mnemonic::Lea
+            && memory_used(&mut self.cache.factory, instruction).next().is_some();
+        if through_gs && !has_ordinary_operand(instruction) {
+            return self.special(instruction);
+        }
+        if far_rip || through_gs {
             return self.at_materialised_address(instruction);
         }
         self.copy(instruction, bytes);
@@ -374,20 +398,34 @@ impl Emitter<'_> {
         if instruction.mnemonic() == Mnemonic::Rdgsbase {
             self.asm.load_slot(register, slot);
             if instruction.op0_register().is_gpr32() {
-                let mut narrow = Instruction::with2(Code::Mov_r32_rm32, instruction.op0_register(), instruction.op0_register())
-                    .expect("a plain register move");
-                narrow.set_ip(instruction.ip());
-                self.encode(&narrow);
+                self.narrow(instruction);
             }
+        } else if instruction.op0_register().is_gpr32() {
+            // Only the lower half counts: zero the slot, then store that.
+            let home = self.layout.branch_target();
+            self.asm.store_slot(home, register);
+            self.narrow(instruction);
+            self.asm.store_slot(slot, register);
+            self.asm.load_slot(register, home);
         } else {
             self.asm.store_slot(slot, register);
         }
     }
 
+    /// `mov r32, r32` on the instruction's operand: clears the upper half.
+    fn narrow(&mut self, instruction: &Instruction) {
+        let register = instruction.op0_register();
+        let mut narrow = Instruction::with2(Code::Mov_r32_rm32, register, register).expect("a plain register move");
+        narrow.set_ip(instruction.ip());
+        self.encode(&narrow);
+    }
+
     /// Runs the instruction with its address in a spilled register.
     fn at_materialised_address(&mut self, instruction: &Instruction) {
         let used = registers_used(&mut self.cache.factory, instruction);
-        let register = (0..16u8)
+        // AH and its kin cannot be encoded beside a register that needs a REX prefix.
+        let highest = if names_high_byte(instruction) { 8 } else { 16 };
+        let register = (0..highest)
             .rev()
             .find(|&register| register != RSP as u8 && !used.contains(register))
             .expect("no instruction uses all registers");
@@ -476,6 +514,22 @@ impl Emitter<'_> {
     }
 }
 
+/// Whether the target of an indirect branch depends on RCX.
+fn reads_rcx(instruction: &Instruction) -> bool {
+    let names = |register: Register| register_number(register) == Some(CX);
+    match instruction.op0_kind() {
+        OpKind::Register => names(instruction.op0_register()),
+        _ => names(instruction.memory_base()) || names(instruction.memory_index()),
+    }
+}
+
+fn names_high_byte(instruction: &Instruction) -> bool {
+    (0..instruction.op_count()).any(|operand| {
+        instruction.op_kind(operand) == OpKind::Register
+            && matches!(instruction.op_register(operand), Register::AH | Register::CH | Register::DH | Register::BH)
+    })
+}
+
 fn is_breakpoint(instruction: &Instruction) -> bool {
     match instruction.mnemonic() {
         Mnemonic::Int3 => true,
@@ -489,14 +543,21 @@ fn is_legacy_system_call(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Int && instruction.immediate8() == 0x80
 }
 
-fn uses_memory(instruction: &Instruction) -> bool {
-    (0..instruction.op_count()).any(|operand| {
-        !matches!(instruction.op_kind(operand), OpKind::Register) && instruction.memory_segment() != Register::None
-            && matches!(
-                instruction.op_kind(operand),
-                OpKind::Memory | OpKind::MemorySegSI | OpKind::MemorySegESI | OpKind::MemorySegRSI | OpKind::MemorySegDI | OpKind::MemorySegEDI | OpKind::MemorySegRDI
-            )
-    })
+/// Whether the address is a sum that an instruction of its own can compute.
+fn has_ordinary_operand(instruction: &Instruction) -> bool {
+    let ordinary = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let constant = matches!(
+        instruction.code(),
+        Code::Mov_AL_moffs8
+            | Code::Mov_AX_moffs16
+            | Code::Mov_EAX_moffs32
+            | Code::Mov_RAX_moffs64
+            | Code::Mov_moffs8_AL
+            | Code::Mov_moffs16_AX
+            | Code::Mov_moffs32_EAX
+            | Code::Mov_moffs64_RAX
+    );
+    ordinary && !constant && !instruction.is_vsib()
 }
 
 /// Loads of FS or GS would take them from the engine.
@@ -537,7 +598,7 @@ fn condition_of(instruction: &Instruction) -> Condition {
     })
 }
 
-/// Emits the check that RCX is `pc`, which falls into what follows with the guest's RAX and RCX restored, and returns
+/// Emits the check that RCX is `pc`, which falls into what follows with the guest's RCX and R11 restored, and returns
 /// the address that the branch table is to hold. The jump to `miss` lies in front of it, in reach of a short branch.
 pub fn prefix_check(asm: &mut Assembler, layout: Layout, pc: u64, miss: u64) -> u64 {
     let to_miss = asm.here();
@@ -547,7 +608,7 @@ pub fn prefix_check(asm: &mut Assembler, layout: Layout, pc: u64, miss: u64) -> 
     subtract_from_rcx(asm, pc.wrapping_sub(1));
     let back = to_miss.wrapping_sub(asm.here() + 2) as i8;
     asm.raw(&[0xe2, back as u8]);
-    asm.load_slot(AX, layout.gpr(RAX));
+    asm.load_slot(SCRATCH, layout.gpr(R11));
     asm.load_slot(CX, layout.gpr(RCX));
     prefix
 }
@@ -558,14 +619,14 @@ pub fn prefix_miss(asm: &mut Assembler, pc: u64, next_in_chain: u64) {
     asm.jump(next_in_chain);
 }
 
-/// RCX -= value, through RAX where the value is large; leaves flags alone.
+/// RCX -= value, through R11 where the value is large; leaves flags alone.
 fn subtract_from_rcx(asm: &mut Assembler, value: u64) {
     let negated = value.wrapping_neg();
     match i32::try_from(negated as i64) {
         Ok(small) => asm.add_displacement(CX, small),
         Err(_) => {
-            asm.load_constant(AX, negated);
-            asm.raw(&[0x48, 0x8d, 0x0c, 0x01]); // lea rcx, [rcx + rax]
+            asm.load_constant(SCRATCH, negated);
+            asm.raw(&[0x4a, 0x8d, 0x0c, 0x19]); // lea rcx, [rcx + r11]
         }
     }
 }

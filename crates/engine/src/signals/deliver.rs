@@ -11,7 +11,7 @@ const TRAP_FLAG: u64 = 0x100;
 const DIRECTION_FLAG: u64 = 0x400;
 const RESUME_FLAG: u64 = 0x1_0000;
 const SYSCALL_LENGTH: u64 = 2;
-/// The code of `int3`, as the kernel's headers have it.
+/// The code of `int3` and of signals that the kernel sends by itself, as its headers have it.
 const SI_KERNEL: i32 = 0x80;
 
 /// Delivers the signal that the engine's handler has noted for this thread.
@@ -23,6 +23,7 @@ pub fn pending(engine: &Engine, context: &mut Context) {
     context.release_deferred();
     if blocked {
         // The guest blocked it after it had come: give it back to the kernel, which keeps it until it is unblocked.
+        host::hold(signal);
         host::set_kernel_mask(context.signal_mask);
         give_back(context, signal, &info);
         return;
@@ -30,10 +31,28 @@ pub fn pending(engine: &Engine, context: &mut Context) {
     deliver(engine, context, signal, &info, [0; 3]);
 }
 
+/// A signal that was sent to the process may be taken by any of its threads.
 fn give_back(context: &Context, signal: i32, info: &[u64; 16]) {
     let process = std::process::id() as u64;
-    let arguments = [process, context.tid as u64, signal as u64, info.as_ptr() as u64, 0, 0];
-    kernel::call(libc::SYS_rt_tgsigqueueinfo as u64, arguments);
+    let (signal_word, info_at) = (signal as u64, info.as_ptr() as u64);
+    let for_process = matches!(info[1] as i32, libc::SI_USER | SI_KERNEL) || signal == libc::SIGCHLD;
+    if for_process {
+        kernel::call(libc::SYS_rt_sigqueueinfo as u64, [process, signal_word, info_at, 0, 0, 0]);
+    } else {
+        let arguments = [process, context.tid as u64, signal_word, info_at, 0, 0];
+        kernel::call(libc::SYS_rt_tgsigqueueinfo as u64, arguments);
+    }
+}
+
+/// Keeps signals out of a call that copies or ends the thread. `false` if one has come already: it is to be delivered
+/// first, and the call made again.
+pub fn keep_out(context: &mut Context) -> bool {
+    host::set_kernel_mask(u64::MAX);
+    let quiet = !context.has_pending_signal();
+    if !quiet {
+        context.pc -= SYSCALL_LENGTH;
+    }
+    quiet
 }
 
 /// Delivers a synchronous fault at the current instruction.
@@ -49,7 +68,7 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
     };
     context.fault = fault;
     let blocked = context.signal_mask & bit(fault.signal) != 0;
-    let action = engine.world().actions.get(fault.signal);
+    let action = engine.world().actions(context).get(fault.signal);
     if blocked || !action.has_handler() {
         die(engine, context, fault.signal, Some(fault));
     }
@@ -57,7 +76,7 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
 }
 
 fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16], fault: [u64; 3]) {
-    let action = engine.world().actions.get(signal);
+    let action = engine.world().actions(context).get(signal);
     let old_mask = context.suspended_mask.take().unwrap_or(context.signal_mask);
     if !action.has_handler() {
         context.signal_mask = old_mask;
@@ -72,7 +91,11 @@ fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16]
     restart_call(context, action.has(libc::SA_RESTART));
     let frame = Frame { info, mask: old_mask, restorer: action.restorer, fault };
     let top = alternate_stack_top(context, action);
-    let Ok(pushed) = frame::push(context, engine.xstate(), &frame, top) else {
+    let mut pushed = frame::push(context, engine.xstate(), &frame, top);
+    if pushed.is_err() && engine.world().open_guarded() {
+        pushed = frame::push(context, engine.xstate(), &frame, top);
+    }
+    let Ok(pushed) = pushed else {
         // As the kernel does when the stack is gone.
         die(engine, context, libc::SIGSEGV, Some(Fault { signal: libc::SIGSEGV, ..context.fault }));
     };
@@ -94,7 +117,7 @@ fn enter_handler(engine: &Engine, context: &mut Context, signal: i32, action: Ac
     context.signal_mask = mask & !UNBLOCKABLE;
     host::set_kernel_mask(context.signal_mask);
     if action.has(libc::SA_RESETHAND) {
-        engine.world().actions.set(signal, Action::default());
+        engine.world().actions_mut(context).set(signal, Action::default());
         if !super::SYNCHRONOUS.contains(&signal) {
             host::kernel_action(signal, Some(Action::default()));
         }

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 
 use crate::code::cache::{Counting, Step};
-use crate::context::{self, Context, RAX, RCX, SPILL_SLOTS};
+use crate::context::{self, Context, R11, RCX, SPILL_SLOTS};
 use crate::engine::Engine;
 use crate::kernel;
-use crate::signals::{Action, SYNCHRONOUS, synchronous_mask};
+use crate::signals::{Action, SYNCHRONOUS, bit, synchronous_mask};
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 const SA_RESTORER: u64 = 0x0400_0000;
@@ -54,9 +55,25 @@ pub fn catch_faults() {
     }
 }
 
-/// Sets the kernel's mask of this thread; faults stay open.
+thread_local! {
+    /// Synchronous signals that somebody sent while the guest blocks them: these the kernel must block and keep.
+    static HELD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Lets the kernel keep a signal that was sent to this thread for as long as the guest blocks it.
+pub fn hold(signal: i32) {
+    HELD.set(HELD.get() | bit(signal) & synchronous_mask());
+}
+
+/// What the kernel's mask is while the guest's is `mask`: faults stay open.
+pub fn kernel_form(mask: u64) -> u64 {
+    mask & (!synchronous_mask() | HELD.get())
+}
+
+/// Sets the kernel's mask of this thread.
 pub fn set_kernel_mask(mask: u64) {
-    let mask = mask & !synchronous_mask();
+    let mask = kernel_form(mask);
+    HELD.set(HELD.get() & mask);
     let arguments = [libc::SIG_SETMASK as u64, (&raw const mask) as u64, 0, 8, 0, 0];
     kernel::call(libc::SYS_rt_sigprocmask as u64, arguments);
 }
@@ -139,11 +156,11 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
 }
 
 /// Puts the guest's registers back that the translation had moved.
-fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontext_t) {
+pub(crate) fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontext_t) {
     let registers = &mut frame.uc_mcontext.gregs;
     if step.disturbance.branching {
-        registers[libc::REG_RAX as usize] = context.gpr[RAX] as i64;
         registers[libc::REG_RCX as usize] = context.gpr[RCX] as i64;
+        registers[libc::REG_R11 as usize] = context.gpr[R11] as i64;
     }
     if let Some(register) = step.disturbance.spilled {
         registers[FRAME_REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
@@ -171,20 +188,17 @@ fn on_asynchronous(context: &mut Context, signal: i32, info: &libc::siginfo_t, f
     } else if let Some(engine) = Engine::if_started()
         && engine.code_range().contains(&rip)
     {
-        stop_soon(context, engine, rip, frame);
+        let step = engine.try_world().and_then(|world| world.cache.find(rip));
+        take_budget(context, step, frame);
     }
 }
 
 /// Takes the thread's budget away, also where translated code holds it in a register just now.
-fn stop_soon(context: &mut Context, engine: &Engine, rip: u64, frame: &mut libc::ucontext_t) {
-    let step = engine.try_world().and_then(|world| world.cache.find(rip));
+pub(crate) fn take_budget(context: &mut Context, step: Option<Step>, frame: &mut libc::ucontext_t) {
     let rcx = &mut frame.uc_mcontext.gregs[libc::REG_RCX as usize];
     match step.map_or(Counting::No, |step| step.disturbance.counting) {
         Counting::No => context.request_stop(),
-        Counting::Loaded | Counting::Taken => {
-            context.deferred += *rcx - 1;
-            *rcx = 1;
-        }
+        Counting::Loaded | Counting::Taken => context.request_stop_in_register(rcx),
     }
 }
 

@@ -1,11 +1,11 @@
 //! `execve`: the new program runs under the engine too, unless it is not to be followed or only the kernel can run it.
 
-use super::error;
+use super::{Answer, Flow, error};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments, BadAddress};
 use crate::launch::{Program, can_run};
-use crate::signals::{Action, SYNCHRONOUS, host};
+use crate::signals::{Action, SYNCHRONOUS, deliver, host};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 
@@ -13,7 +13,16 @@ const LONGEST_PATH: usize = 4096;
 const LONGEST_WORD: usize = 128 << 10;
 const MOST_WORDS: usize = 1 << 20;
 
-pub fn execute(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
+pub fn execute(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> Answer {
+    if !deliver::keep_out(context) {
+        return Answer::Flow(Flow::Goes);
+    }
+    let result = attempt(engine, context, number, arguments);
+    host::set_kernel_mask(context.signal_mask);
+    result.into()
+}
+
+fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
     let wanted = match Wanted::read(engine, number, arguments) {
         Ok(wanted) => wanted,
         Err(BadAddress) => return error(libc::EFAULT),
@@ -34,18 +43,15 @@ fn prepare(engine: &Engine, context: &Context) {
     let arguments = [libc::SIG_SETMASK as u64, (&raw const mask) as u64, 0, 8, 0, 0];
     kernel::call(libc::SYS_rt_sigprocmask as u64, arguments);
     let world = engine.world();
-    for signal in world.actions.ignored().filter(|signal| SYNCHRONOUS.contains(signal)) {
+    for signal in world.actions(context).ignored().filter(|signal| SYNCHRONOUS.contains(signal)) {
         host::kernel_action(signal, Some(Action { handler: Action::IGNORE, ..Action::default() }));
     }
 }
 
 fn undo(engine: &Engine, context: &Context) {
     let world = engine.world();
-    for signal in world.actions.ignored().filter(|signal| SYNCHRONOUS.contains(signal)) {
+    for signal in world.actions(context).ignored().filter(|signal| SYNCHRONOUS.contains(signal)) {
         host::catch(signal, 0);
-    }
-    if !context.has_pending_signal() {
-        host::set_kernel_mask(context.signal_mask);
     }
 }
 

@@ -7,6 +7,7 @@ mod files;
 mod futex;
 mod memory;
 mod signals;
+mod transfer;
 mod waiting;
 
 use crate::context::{Context, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
@@ -46,10 +47,14 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
     let result = match call.class {
         Class::Prompt => prompt(engine, number, arguments),
         Class::Absent => kernel::call(number, arguments),
-        Class::WaitsRead { fd_arg } => waiting::descriptor(engine, context, number, arguments, fd_arg, libc::POLLIN),
+        Class::WaitsRead { fd_arg } => {
+            let fd = arguments[fd_arg as usize] as i32;
+            transfer::transfer(engine, context, number, arguments, fd, libc::POLLIN)
+        }
         Class::WaitsWrite { fd_arg } => {
-            memory::object_changes(engine, arguments[fd_arg as usize]);
-            waiting::descriptor(engine, context, number, arguments, fd_arg, libc::POLLOUT)
+            let fd = arguments[fd_arg as usize];
+            memory::object_changes(engine, fd);
+            transfer::transfer(engine, context, number, arguments, fd as i32, libc::POLLOUT)
         }
         Class::WaitsMany => waiting::many(engine, context, number, arguments),
         Class::WaitsTime => waiting::time(engine, context, number, arguments),

@@ -12,14 +12,14 @@ const SMALLEST_STACK: u64 = 2048;
 /// `SS_AUTODISARM` and the mode bits of an alternate stack.
 const STACK_MODES: u64 = 0x8000_0000;
 
-pub fn action(engine: &Engine, arguments: Arguments) -> i64 {
+pub fn action(engine: &Engine, context: &Context, arguments: Arguments) -> i64 {
     let [signal, new, old, size, ..] = arguments;
     if size != 8 || !(1..=64).contains(&signal) {
         return error(libc::EINVAL);
     }
     let signal = signal as i32;
     let mut world = engine.world();
-    let current = world.actions.get(signal);
+    let current = world.actions(context).get(signal);
     if new != 0 {
         let Ok(words) = kernel::read::<[u64; 4]>(new) else { return error(libc::EFAULT) };
         if signal == libc::SIGKILL || signal == libc::SIGSTOP {
@@ -27,7 +27,7 @@ pub fn action(engine: &Engine, arguments: Arguments) -> i64 {
         }
         let mut action = Action::from_words(words);
         action.mask &= !UNBLOCKABLE;
-        world.actions.set(signal, action);
+        world.actions_mut(context).set(signal, action);
         tell_kernel(signal, action);
     }
     if old != 0 { store(old, current.words()) } else { 0 }
@@ -113,7 +113,7 @@ pub fn suspend(engine: &Engine, context: &mut Context, arguments: Arguments) -> 
 /// Makes a call that waits under another signal mask; a handler that runs because of it sees that mask and returns to
 /// the old one.
 pub fn wait_with_mask(engine: &Engine, context: &mut Context, mask: u64, call: impl FnOnce(&u64) -> i64) -> i64 {
-    let kernel_mask = mask & !crate::signals::synchronous_mask();
+    let kernel_mask = host::kernel_form(mask);
     engine.turn.go_outside(context);
     let result = call(&kernel_mask);
     engine.turn.come_back(context);
@@ -132,7 +132,7 @@ pub fn kill(engine: &Engine, context: &mut Context, number: u64, arguments: Argu
         _ => (arguments[1] as i32 == context.tid, arguments[2] as i32),
     };
     if target_is_own && (1..=64).contains(&signal) {
-        let action = engine.world().actions.get(signal);
+        let action = engine.world().actions(context).get(signal);
         let blocked = context.signal_mask & crate::signals::bit(signal) != 0;
         let crashes = default_action(signal) == DefaultAction::Crash;
         if action.handler == Action::DEFAULT && crashes && !blocked {

@@ -9,47 +9,16 @@ use crate::turn::{Outcome, Wait};
 use sched::Reason;
 use std::time::{Duration, Instant};
 
-/// A call on one descriptor that must be ready first.
-pub fn descriptor(
-    engine: &Engine,
-    context: &mut Context,
-    number: u64,
-    arguments: Arguments,
-    position: u8,
-    events: i16,
-) -> i64 {
-    if engine.turn.is_alone() {
-        return kernel::call_interruptible(number, arguments);
-    }
-    let fd = arguments[position as usize] as i32;
-    if waits(fd) {
-        let mut poll = [libc::pollfd { fd, events, revents: 0 }];
-        if poll_now(&mut poll) == 0 {
-            match engine.turn.wait(context, Wait::Descriptors(poll.to_vec()), None) {
-                Outcome::Interrupted => return error(libc::EINTR),
-                Outcome::Satisfied | Outcome::TimedOut => {}
-            }
-        }
-    }
-    // Another process may have been faster: then the call waits with the turn, which is rare and harmless for long.
-    kernel::call_interruptible(number, arguments)
-}
-
-/// Whether calls on the descriptor wait at all.
-fn waits(fd: i32) -> bool {
-    let flags = kernel::call(libc::SYS_fcntl as u64, [fd as u64, libc::F_GETFL as u64, 0, 0, 0, 0]);
-    flags >= 0 && flags as i32 & libc::O_NONBLOCK == 0
-}
-
-fn poll_now(polls: &mut [libc::pollfd]) -> i64 {
-    kernel::call(libc::SYS_poll as u64, [polls.as_mut_ptr() as u64, polls.len() as u64, 0, 0, 0, 0])
-}
-
 /// A call that may wait for anything: without the turn.
 pub fn anything(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
     if is_prompt_request(number, arguments) {
         return kernel::call(number, arguments);
     }
+    outside(engine, context, number, arguments)
+}
+
+/// Makes a call without the turn.
+pub fn outside(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
     engine.turn.go_outside(context);
     let result = kernel::call_interruptible(number, arguments);
     engine.turn.come_back(context);

@@ -5,91 +5,13 @@
 //! an instruction wants its count there. Flags that an instruction leaves undefined are overwritten before anything
 //! can read them, but for the adjust flag, which only reads behind a comparison see.
 
-use crate::code::tests::home::{DATA_SIZE, Home, OPERANDS, THREAD_AREA};
-use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register, RflagsBits};
+use crate::code::tests::assemble::{Item, Label, Program, With2};
+use crate::code::tests::home::{Home, OPERANDS, THREAD_AREA};
+use crate::code::tests::tables::{
+    ARITHMETIC, COUNTED_JUMPS, JUMPS, MOVES_IF, SETS, SHIFTS, SHIFTS_BY_CL, STRINGS, UNARY, XADD,
+};
+use iced_x86::{Code, Instruction, MemoryOperand, Register, RflagsBits};
 use sched::Rng;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Label(usize);
-
-enum Item {
-    Plain(Instruction),
-    Branch(Code, Label),
-    Bind(Label),
-}
-
-/// A program as data; addresses come with [`Program::assemble`].
-pub struct Program {
-    items: Vec<Item>,
-    /// Words of the home's data that hold the address of a label.
-    tables: Vec<(u64, Label)>,
-    labels: usize,
-}
-
-pub struct Assembled {
-    pub bytes: Vec<u8>,
-    pub instructions: Vec<Instruction>,
-    /// Offset into the home's data and the word to put there.
-    pub words: Vec<(u64, u64)>,
-}
-
-impl Program {
-    /// Encodes at `start`. `fs` is the segment that stands for the guest's FS.
-    pub fn assemble(&self, start: u64, fs: Register) -> Assembled {
-        // Lengths do not depend on targets, so that a second pass is exact.
-        let (_, places) = self.encode(start, fs, None);
-        self.encode(start, fs, Some(&places)).0
-    }
-
-    /// Puts an instruction that faults at a random place, which may or may not be reached.
-    pub fn add_fault(&mut self, rng: &mut Rng, home: Home) {
-        let nowhere = home.data + DATA_SIZE + rng.below(0x1000);
-        let relative = MemoryOperand::with_base_displ(Register::RIP, nowhere as i64);
-        let based = MemoryOperand::with_base_displ(Register::R15, (nowhere - home.data - OPERANDS) as i64);
-        let instruction = match rng.below(8) {
-            0 => Instruction::with2(Code::Mov_r64_rm64, Register::RBX, relative),
-            1 => Instruction::with2(Code::Mov_rm64_r64, based, Register::RAX),
-            2 => Instruction::with2(Code::Adc_rm64_r64, relative, Register::R11),
-            3 => Instruction::with2(Code::Adc_r32_rm32, Register::ECX, based),
-            4 => Instruction::with1(Code::Jmp_rm64, based),
-            5 => Instruction::with1(Code::Call_rm64, relative),
-            6 => Instruction::with1(Code::Push_rm64, relative),
-            _ => Ok(Instruction::with(Code::Ud2)),
-        };
-        let at = rng.below(self.items.len() as u64) as usize;
-        self.items.insert(at, Item::Plain(instruction.expect("an instruction that faults")));
-    }
-
-    fn encode(&self, start: u64, fs: Register, places: Option<&[u64]>) -> (Assembled, Vec<u64>) {
-        let mut encoder = Encoder::new(64);
-        let mut at = start;
-        let mut instructions = Vec::new();
-        let mut found = vec![0; self.labels];
-        for item in &self.items {
-            let mut instruction = match *item {
-                Item::Bind(label) => {
-                    found[label.0] = at;
-                    continue;
-                }
-                Item::Plain(instruction) => instruction,
-                Item::Branch(code, label) => {
-                    let target = places.map_or(at, |places| places[label.0]);
-                    Instruction::with_branch(code, target).expect("a near branch")
-                }
-            };
-            if instruction.segment_prefix() == Register::FS {
-                instruction.set_segment_prefix(fs);
-            }
-            let length = encoder.encode(&instruction, at).unwrap_or_else(|error| panic!("{instruction}: {error}"));
-            instruction.set_len(length);
-            instruction.set_ip(at);
-            instructions.push(instruction);
-            at += length as u64;
-        }
-        let words = self.tables.iter().map(|&(offset, label)| (offset, found[label.0])).collect();
-        (Assembled { bytes: encoder.take_buffer(), instructions, words }, found)
-    }
-}
 
 /// Registers that straight code may write, and those that it may read besides.
 const WRITABLE: [u8; 10] = [0, 2, 3, 5, 6, 7, 8, 9, 10, 11];
@@ -121,114 +43,6 @@ fn register(number: u8, width: Width) -> Register {
     let number = if width == 0 && number >= 4 { number as usize + 4 } else { number as usize };
     Register::values().nth(first as usize + number).expect("registers are numbered in rows")
 }
-
-/// Two-operand arithmetic by width: register or memory, then register.
-const ARITHMETIC: [[Code; 4]; 12] = [
-    [Code::Add_rm8_r8, Code::Add_rm16_r16, Code::Add_rm32_r32, Code::Add_rm64_r64],
-    [Code::Or_rm8_r8, Code::Or_rm16_r16, Code::Or_rm32_r32, Code::Or_rm64_r64],
-    [Code::Adc_rm8_r8, Code::Adc_rm16_r16, Code::Adc_rm32_r32, Code::Adc_rm64_r64],
-    [Code::Sbb_rm8_r8, Code::Sbb_rm16_r16, Code::Sbb_rm32_r32, Code::Sbb_rm64_r64],
-    [Code::And_rm8_r8, Code::And_rm16_r16, Code::And_rm32_r32, Code::And_rm64_r64],
-    [Code::Sub_rm8_r8, Code::Sub_rm16_r16, Code::Sub_rm32_r32, Code::Sub_rm64_r64],
-    [Code::Xor_rm8_r8, Code::Xor_rm16_r16, Code::Xor_rm32_r32, Code::Xor_rm64_r64],
-    [Code::Cmp_rm8_r8, Code::Cmp_rm16_r16, Code::Cmp_rm32_r32, Code::Cmp_rm64_r64],
-    [Code::Test_rm8_r8, Code::Test_rm16_r16, Code::Test_rm32_r32, Code::Test_rm64_r64],
-    [Code::Mov_rm8_r8, Code::Mov_rm16_r16, Code::Mov_rm32_r32, Code::Mov_rm64_r64],
-    [Code::Xadd_rm8_r8, Code::Xadd_rm16_r16, Code::Xadd_rm32_r32, Code::Xadd_rm64_r64],
-    [Code::Cmpxchg_rm8_r8, Code::Cmpxchg_rm16_r16, Code::Cmpxchg_rm32_r32, Code::Cmpxchg_rm64_r64],
-];
-const XADD: usize = 10;
-
-const UNARY: [[Code; 4]; 4] = [
-    [Code::Inc_rm8, Code::Inc_rm16, Code::Inc_rm32, Code::Inc_rm64],
-    [Code::Dec_rm8, Code::Dec_rm16, Code::Dec_rm32, Code::Dec_rm64],
-    [Code::Neg_rm8, Code::Neg_rm16, Code::Neg_rm32, Code::Neg_rm64],
-    [Code::Not_rm8, Code::Not_rm16, Code::Not_rm32, Code::Not_rm64],
-];
-
-const SHIFTS: [[Code; 4]; 7] = [
-    [Code::Shl_rm8_imm8, Code::Shl_rm16_imm8, Code::Shl_rm32_imm8, Code::Shl_rm64_imm8],
-    [Code::Shr_rm8_imm8, Code::Shr_rm16_imm8, Code::Shr_rm32_imm8, Code::Shr_rm64_imm8],
-    [Code::Sar_rm8_imm8, Code::Sar_rm16_imm8, Code::Sar_rm32_imm8, Code::Sar_rm64_imm8],
-    [Code::Rol_rm8_imm8, Code::Rol_rm16_imm8, Code::Rol_rm32_imm8, Code::Rol_rm64_imm8],
-    [Code::Ror_rm8_imm8, Code::Ror_rm16_imm8, Code::Ror_rm32_imm8, Code::Ror_rm64_imm8],
-    [Code::Rcl_rm8_imm8, Code::Rcl_rm16_imm8, Code::Rcl_rm32_imm8, Code::Rcl_rm64_imm8],
-    [Code::Rcr_rm8_imm8, Code::Rcr_rm16_imm8, Code::Rcr_rm32_imm8, Code::Rcr_rm64_imm8],
-];
-
-const SHIFTS_BY_CL: [Code; 7] = [
-    Code::Shl_rm64_CL,
-    Code::Shr_rm32_CL,
-    Code::Sar_rm64_CL,
-    Code::Rol_rm64_CL,
-    Code::Ror_rm32_CL,
-    Code::Rcl_rm64_CL,
-    Code::Rcr_rm64_CL,
-];
-
-const JUMPS: [Code; 16] = [
-    Code::Jo_rel32_64,
-    Code::Jno_rel32_64,
-    Code::Jb_rel32_64,
-    Code::Jae_rel32_64,
-    Code::Je_rel32_64,
-    Code::Jne_rel32_64,
-    Code::Jbe_rel32_64,
-    Code::Ja_rel32_64,
-    Code::Js_rel32_64,
-    Code::Jns_rel32_64,
-    Code::Jp_rel32_64,
-    Code::Jnp_rel32_64,
-    Code::Jl_rel32_64,
-    Code::Jge_rel32_64,
-    Code::Jle_rel32_64,
-    Code::Jg_rel32_64,
-];
-
-const SETS: [Code; 16] = [
-    Code::Seto_rm8,
-    Code::Setno_rm8,
-    Code::Setb_rm8,
-    Code::Setae_rm8,
-    Code::Sete_rm8,
-    Code::Setne_rm8,
-    Code::Setbe_rm8,
-    Code::Seta_rm8,
-    Code::Sets_rm8,
-    Code::Setns_rm8,
-    Code::Setp_rm8,
-    Code::Setnp_rm8,
-    Code::Setl_rm8,
-    Code::Setge_rm8,
-    Code::Setle_rm8,
-    Code::Setg_rm8,
-];
-
-const MOVES_IF: [Code; 6] = [
-    Code::Cmovo_r64_rm64,
-    Code::Cmovb_r32_rm32,
-    Code::Cmove_r64_rm64,
-    Code::Cmovs_r64_rm64,
-    Code::Cmovl_r32_rm32,
-    Code::Cmovbe_r64_rm64,
-];
-
-const COUNTED_JUMPS: [Code; 6] = [
-    Code::Loop_rel8_64_RCX,
-    Code::Loop_rel8_64_ECX,
-    Code::Loope_rel8_64_RCX,
-    Code::Loopne_rel8_64_RCX,
-    Code::Loope_rel8_64_ECX,
-    Code::Loopne_rel8_64_ECX,
-];
-
-const STRINGS: [fn(u32) -> Result<Instruction, IcedError>; 5] = [
-    Instruction::with_rep_movsb,
-    Instruction::with_rep_stosq,
-    Instruction::with_repe_cmpsb,
-    Instruction::with_repne_scasb,
-    Instruction::with_rep_lodsd,
-];
 
 /// Makes one program, which ends by running off its last instruction.
 pub fn program(rng: &mut Rng, home: Home) -> Program {
@@ -654,27 +468,4 @@ impl Generator<'_> {
             _ => self.add(Instruction::with1(Code::Retnq_imm16, pops).expect("a return")),
         }
     }
-}
-
-/// Instructions of two operands of any kinds.
-pub trait With2<A, B> {
-    fn make(code: Code, first: A, second: B) -> Instruction;
-}
-
-macro_rules! with2 {
-    ($($first:ty, $second:ty);* $(;)?) => {
-        $(impl With2<$first, $second> for Instruction {
-            fn make(code: Code, first: $first, second: $second) -> Instruction {
-                Instruction::with2(code, first, second).unwrap_or_else(|error| panic!("{code:?}: {error}"))
-            }
-        })*
-    };
-}
-with2! {
-    Register, Register;
-    Register, MemoryOperand;
-    Register, i32;
-    Register, u32;
-    Register, u64;
-    MemoryOperand, Register;
 }

@@ -130,9 +130,11 @@ pub struct Guest<'a> {
 
 fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i64) -> Ending {
     /// Far more than any tested program needs.
-    const MOST_EXITS: usize = 1_000_000;
+    const MOST_EXITS: usize = 100_000;
+    const MOST_EVENTS: u64 = 100_000;
     let enter = cache.stubs().enter;
     let mut host = cache.host_for(code, entry);
+    let start = context::of_this_thread().clock();
     for _ in 0..MOST_EXITS {
         let raised = native::run_translated(cache, || kernel::enter(enter, host));
         let context = context::of_this_thread();
@@ -143,6 +145,9 @@ fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i6
             Exit::Direct { target, link } => cache.link(code, target, link),
             Exit::Budget { pc } => {
                 context.budget = 1;
+                if context.clock() - start > MOST_EVENTS {
+                    break;
+                }
                 context.set_quantum(quantum);
                 cache.host_for(code, pc)
             }

@@ -1,6 +1,7 @@
 //! Tests of the translator: what it emits, as listings, and that the code in the cache does what the processor does
 //! with the guest's own code, by running both.
 
+mod assemble;
 mod features;
 mod generate;
 mod home;
@@ -15,3 +16,4 @@ mod single;
 mod state;
 mod steps;
 mod stops;
+mod tables;

@@ -3,8 +3,9 @@
 //! One run at a time: the machine's lock is held around every use of the frame and the handler's settings.
 #![allow(unsafe_code)]
 
-use crate::code::cache::{CodeCache, Counting};
-use crate::context::{self, RAX, RCX, SPILL_SLOTS};
+use crate::code::cache::CodeCache;
+use crate::context;
+use crate::signals::host;
 use std::cell::UnsafeCell;
 use std::mem::offset_of;
 use std::sync::Once;
@@ -280,55 +281,20 @@ fn stop(rip: u64, frame: &mut libc::ucontext_t) {
     STOPPED.store(1, SeqCst);
     // SAFETY: as in `undo`.
     let context = unsafe { &mut *context::pointer() };
+    host::take_budget(context, cache.find(rip), frame);
     let registers = &mut frame.uc_mcontext.gregs;
-    let rcx = &mut registers[libc::REG_RCX as usize];
-    match cache.find(rip).map_or(Counting::No, |step| step.disturbance.counting) {
-        Counting::No => context.request_stop(),
-        Counting::Loaded | Counting::Taken => {
-            context.deferred += *rcx - 1;
-            *rcx = 1;
-        }
-    }
     registers[libc::REG_EFL as usize] &= !TRAP_FLAG;
 }
 
 /// Puts the guest's registers back as the step at `rip` says; gives the guest's place and where to go on.
 fn undo(rip: u64, frame: &mut libc::ucontext_t) -> Option<(u64, u64)> {
-    const REGISTERS: [i32; 16] = [
-        libc::REG_RAX,
-        libc::REG_RCX,
-        libc::REG_RDX,
-        libc::REG_RBX,
-        libc::REG_RSP,
-        libc::REG_RBP,
-        libc::REG_RSI,
-        libc::REG_RDI,
-        libc::REG_R8,
-        libc::REG_R9,
-        libc::REG_R10,
-        libc::REG_R11,
-        libc::REG_R12,
-        libc::REG_R13,
-        libc::REG_R14,
-        libc::REG_R15,
-    ];
     // SAFETY: `run_translated` borrows the cache for as long as the mode is `TRANSLATED`, and nobody changes it
     // while translated code runs.
     let cache = unsafe { &*CACHE.load(SeqCst) };
     let step = cache.find(rip)?;
     // SAFETY: the context is this thread's, whose run loop is suspended by this handler.
     let context = unsafe { &mut *context::pointer() };
-    let registers = &mut frame.uc_mcontext.gregs;
-    if step.disturbance.branching {
-        registers[libc::REG_RAX as usize] = context.gpr[RAX] as i64;
-        registers[libc::REG_RCX as usize] = context.gpr[RCX] as i64;
-    }
-    if let Some(register) = step.disturbance.spilled {
-        registers[REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
-    }
-    if step.disturbance.counted {
-        context.budget += 1;
-    }
+    host::undo(context, &step, frame);
     Some((step.pc, cache.stubs().fault))
 }
 

@@ -106,8 +106,5 @@ fn a_stop_request_at_any_place_loses_nothing() {
         }
     }
     assert!(places > 200, "only {places} places were tried");
-    // FIXME: a request that comes between the event that uses the budget up and the end of the exit makes the budget
-    // negative: the thread never leaves by itself again, and its clock is one ahead. No place may be lost.
-    assert!(!lost.is_empty(), "mended: say so here");
-    assert!(lost.iter().all(|(_, clocks)| clocks.last() == Some(&(EVENTS + 1))), "{lost:?}");
+    assert!(lost.is_empty(), "{lost:?}");
 }
