@@ -219,7 +219,7 @@ fn bump(counter: &AtomicU64) {
 
 impl Watcher for Engine {
     fn deadlock(&self) {
-        if !self.options.report_deadlock || self.world().actions.any_handler() {
+        if !self.options.report_deadlock || self.world().has_handlers() {
             return;
         }
         self.host.deadlocked(&self.threads());

@@ -83,7 +83,7 @@ pub struct Turn {
 /// How long a signal that was sent may take to arrive before a standstill counts as a deadlock.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// What `choose` found.
+/// What `pick` found.
 enum Choice {
     Picked,
     Nobody,
@@ -295,7 +295,7 @@ impl Turn {
                 continue;
             }
             if state.current.is_none() && state.idle.is_none() {
-                if let Choice::Picked = state.choose(self, Reason::Stopped, context.clock()) {
+                if let Choice::Picked = state.pick(self, Reason::Stopped, context.clock()) {
                     continue;
                 }
                 state.idle = Some(me);
@@ -387,8 +387,15 @@ impl State {
         }
     }
 
+    /// Picks who runs next and wakes it; if nobody can run, sees to it that somebody waits for that to change.
+    fn choose(&mut self, turn: &Turn, reason: Reason, clock: u64) {
+        if let Choice::Nobody = self.pick(turn, reason, clock) {
+            self.ensure_idle(turn);
+        }
+    }
+
     /// Picks who runs next and wakes it.
-    fn choose(&mut self, turn: &Turn, reason: Reason, clock: u64) -> Choice {
+    fn pick(&mut self, turn: &Turn, reason: Reason, clock: u64) -> Choice {
         self.end_waits();
         let runnable: Vec<ThreadId> = self
             .threads
@@ -398,7 +405,6 @@ impl State {
             .collect();
         if runnable.is_empty() {
             self.last = self.current.take().unwrap_or(self.last);
-            self.ensure_idle(turn);
             return Choice::Nobody;
         }
         let last = self.current.unwrap_or(self.last);

@@ -2,16 +2,24 @@
 
 use crate::code::cache::CodeCache;
 use crate::guest_code::LiveCode;
-use crate::kernel;
+use crate::context::Context;
+use crate::kernel::{self, Arguments};
 use crate::signals::Actions;
 use crate::space::{GuestSpace, PAGE, Protection, Shared};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+/// What follows a pointer among a call's arguments is taken for a length up to this.
+const LONGEST_BUFFER: u64 = 1 << 30;
+/// The kernel's structures are no larger.
+const LARGEST_STRUCTURE: u64 = 1024;
+
 pub struct World {
     pub cache: CodeCache,
     pub space: GuestSpace,
-    pub actions: Actions,
+    actions: Actions,
+    /// The dispositions of children in `vfork`, which run in this memory, by the thread they stand for.
+    vfork_actions: BTreeMap<u32, Actions>,
     pub process: Process,
     /// Writable pages that are write-protected so that changes are noticed, each with the page whose translations
     /// would change: itself, or one that shows the same memory.
@@ -35,7 +43,33 @@ pub struct Process {
 
 impl World {
     pub fn new(cache: CodeCache, space: GuestSpace, actions: Actions, process: Process) -> World {
-        World { cache, space, actions, process, guarded: BTreeMap::new() }
+        World { cache, space, actions, vfork_actions: BTreeMap::new(), process, guarded: BTreeMap::new() }
+    }
+
+    /// The signal dispositions that count for a thread.
+    pub fn actions(&self, context: &Context) -> &Actions {
+        let own = if context.is_vfork_child { self.vfork_actions.get(&context.thread) } else { None };
+        own.unwrap_or(&self.actions)
+    }
+
+    pub fn actions_mut(&mut self, context: &Context) -> &mut Actions {
+        let own = if context.is_vfork_child { self.vfork_actions.get_mut(&context.thread) } else { None };
+        own.unwrap_or(&mut self.actions)
+    }
+
+    /// Whether a signal could still change what the process waits for.
+    pub fn has_handlers(&self) -> bool {
+        self.actions.any_handler()
+    }
+
+    /// The child that is about to run as this thread changes a copy of the dispositions.
+    pub fn begin_vfork(&mut self, context: &Context) {
+        let copy = self.actions(context).clone();
+        self.vfork_actions.insert(context.thread, copy);
+    }
+
+    pub fn end_vfork(&mut self, context: &Context) {
+        self.vfork_actions.remove(&context.thread);
     }
 
     /// The translation of `pc`.
@@ -94,6 +128,25 @@ impl World {
             kernel::call(libc::SYS_mprotect as u64, arguments);
         }
         true
+    }
+
+    /// Opens the guarded pages that a system call may write to, judged by its arguments alone. Many calls have done
+    /// their work before they find that they cannot store the result, and cannot be made again.
+    pub fn open_for_call(&mut self, arguments: &Arguments) {
+        if self.guarded.is_empty() {
+            return;
+        }
+        for (index, &address) in arguments.iter().enumerate() {
+            let length = arguments.get(index + 1).copied().filter(|&length| length < LONGEST_BUFFER).unwrap_or(0);
+            self.open_guarded_in(address..address.saturating_add(length.max(LARGEST_STRUCTURE)));
+        }
+    }
+
+    pub fn open_guarded_in(&mut self, range: Range<u64>) {
+        let pages: Vec<u64> = self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(&page, _)| page).collect();
+        for page in pages {
+            self.write_to_guarded(page * PAGE);
+        }
     }
 
     /// Opens all guarded pages, for a system call that may write to one.

@@ -190,3 +190,11 @@ pub fn may_fault(instruction: &Instruction) -> bool {
         || matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
         || instruction.flow_control() == FlowControl::Exception
 }
+
+/// Whether the instruction enters the kernel or returns from it.
+pub fn enters_kernel(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.mnemonic(),
+        Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Sysret | Mnemonic::Sysexit | Mnemonic::Iret | Mnemonic::Iretq
+    )
+}

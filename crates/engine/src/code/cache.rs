@@ -5,6 +5,7 @@
 //! to a fresh exit, which catches every way in (links, fall-through, lookup prefixes) without a list of who links where.
 
 use crate::code::assembler::Assembler;
+use crate::code::observe::Catalogue;
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
 use crate::code::path::{GuestCode, Limits};
 use crate::code::stubs::Stubs;
@@ -55,6 +56,21 @@ pub struct Disturbance {
     /// This register's value is in the last spill slot.
     pub spilled: Option<u8>,
     pub counting: Counting,
+    /// How far an observed unit has come.
+    pub observed: Option<Observed>,
+}
+
+/// The state of an observed unit's record at a place in the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Observed {
+    pub unit: u32,
+    /// Instructions that have run.
+    pub executed: u16,
+    /// Words stored so far.
+    pub words: u16,
+    /// The registers in use for observation, whose values are in the spill slots 1 and 2; none if the record is
+    /// complete and the last instruction is about to run.
+    pub scratch: Option<(u8, u8)>,
 }
 
 /// How far a flag-keeping count is, for handlers that want to take the budget away.
@@ -117,6 +133,10 @@ pub struct CodeCache {
     assembler: Assembler,
     /// The unit under translation is not to be found again.
     anonymous: bool,
+    /// What observed units write down; none if nobody asked.
+    catalogue: Option<Catalogue>,
+    /// One instruction at a time, never linked: for counting the slow, obvious way.
+    pub single_steps: bool,
 }
 
 const PAGE: u64 = 4096;
@@ -150,11 +170,32 @@ impl CodeCache {
             generation: 0,
             assembler: Assembler::new(0),
             anonymous: false,
+            catalogue: None,
+            single_steps: false,
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
         cache.empty = cache.memory.mark();
         cache.table.fill(stubs.indirect_miss);
         cache
+    }
+
+    /// Makes every unit from now on write down what it does.
+    pub fn observe(&mut self) {
+        self.catalogue = Some(Catalogue::default());
+    }
+
+    /// Leaves translated code after every instruction.
+    pub fn step_singly(&mut self) {
+        self.limits = Limits { instructions: 1, branches: 1 };
+        self.single_steps = true;
+    }
+
+    pub fn catalogue(&self) -> Option<&Catalogue> {
+        self.catalogue.as_ref()
+    }
+
+    pub(crate) fn catalogue_mut(&mut self) -> Option<&mut Catalogue> {
+        self.catalogue.as_mut()
     }
 
     pub fn stubs(&self) -> Stubs {
@@ -207,7 +248,7 @@ impl CodeCache {
     pub fn link(&mut self, code: &dyn GuestCode, target: u64, link: u64) -> u64 {
         let generation = self.generation;
         let host = self.host_for(code, target);
-        if generation == self.generation {
+        if generation == self.generation && !self.single_steps {
             self.memory.aim(link, host);
         }
         host
@@ -215,7 +256,7 @@ impl CodeCache {
 
     /// Makes `pc` reachable by indirect branches and returns its translation.
     pub fn host_for_indirect(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
-        if self.prefixes.contains_key(&pc) {
+        if self.single_steps || self.prefixes.contains_key(&pc) {
             return self.host_for(code, pc);
         }
         self.make_room();

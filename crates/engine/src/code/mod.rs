@@ -4,6 +4,7 @@ pub mod assembler;
 pub mod cache;
 pub mod events;
 pub mod memory;
+pub mod observe;
 pub mod path;
 pub mod stubs;
 pub mod translate;

@@ -64,8 +64,15 @@ fn ends_path(instruction: &Instruction) -> bool {
 }
 
 impl Path {
-    /// Follows the code from `head`; stops where `is_known` says that a translation exists.
-    pub fn follow(code: &dyn GuestCode, head: u64, limits: Limits, is_known: impl Fn(u64) -> bool) -> Path {
+    /// Follows the code from `head`; stops where `is_known` says that a translation exists, and before an instruction
+    /// that `admits` refuses, unless it is the first.
+    pub fn follow(
+        code: &dyn GuestCode,
+        head: u64,
+        limits: Limits,
+        is_known: impl Fn(u64) -> bool,
+        mut admits: impl FnMut(&Instruction) -> bool,
+    ) -> Path {
         let mut path = Path { instructions: Vec::with_capacity(32), end: End::Continues(head) };
         let mut starts = vec![head];
         let mut pc = head;
@@ -77,6 +84,10 @@ impl Path {
                     return path;
                 }
             };
+            if !admits(&instruction) && !path.instructions.is_empty() {
+                path.end = End::Continues(pc);
+                return path;
+            }
             path.instructions.push(instruction);
             if ends_path(&instruction) || !is_simple_transfer(&instruction) {
                 path.end = End::Transfer;

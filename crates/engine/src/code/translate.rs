@@ -4,15 +4,16 @@
 //! Original return addresses stay on the guest's stack, and nothing of the engine's ever goes there.
 
 use crate::code::assembler::{Assembler, Condition, Patch};
-use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, Step, Trap};
+use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, Observed, Step, Trap};
 use crate::code::events::{self, Form, Placement};
 use crate::code::memory::BranchTable;
+use crate::code::observe::{Operand, Plan, RecordFacts, Word, leaves_scratch};
 use crate::code::path::{End, GuestCode, Limits, Path, is_system_call};
 use crate::context::{Layout, R11, RAX, RCX, RSP, SPILL_SLOTS};
 use guest::instruction::{
-    branches_on_count, loads_segment_register, memory_used, register_named, register_number, registers_used,
+    RegisterSet, branches_on_count, loads_segment_register, memory_used, register_named, register_number, registers_used,
 };
-use iced_x86::{Code, ConditionCode, Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, ConditionCode, Decoder, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpKind, Register};
 
 const AX: u8 = RAX as u8;
 const CX: u8 = RCX as u8;
@@ -36,38 +37,66 @@ struct Emitter<'a> {
     layout: Layout,
     output: Output,
     counted: bool,
+    observer: Option<Observer>,
+}
+
+/// The observation of the unit under translation.
+struct Observer {
+    plan: Plan,
+    unit: u32,
+    head: u64,
+    /// Where a loop back to the head goes on, with the scratch registers in use.
+    body: u64,
+    /// Instructions emitted and words stored so far.
+    executed: u16,
+    words: u16,
+    /// The record is complete; the last instruction follows.
+    complete: bool,
+    /// Side exits, whose records are completed behind the unit.
+    side_exits: Vec<(Patch, u64, u16, u16)>,
 }
 
 /// Translates the path at `head` into `asm`.
-pub fn unit(
-    cache: &mut CodeCache,
-    asm: &mut Assembler,
-    code: &dyn GuestCode,
-    head: u64,
-    limits: Limits,
-) -> Output {
-    let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some());
+pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, head: u64, limits: Limits) -> Output {
+    let mut factory = cache.catalogue().is_some().then(InstructionInfoFactory::new);
+    let mut used = RegisterSet::default();
+    let admits = |instruction: &Instruction| match &mut factory {
+        Some(factory) => {
+            used = used.union(registers_used(factory, instruction));
+            leaves_scratch(used)
+        }
+        None => true,
+    };
+    let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let placements = events::place(code, &path.instructions);
+    let plan = factory.map(|mut factory| Plan::new(&mut factory, &path.instructions));
     let layout = cache.layout;
-    let output = Output { steps: Vec::with_capacity(path.instructions.len() + 8), entries: Vec::new(), instructions: path.instructions.len() };
-    let mut emitter = Emitter { cache, asm, layout, output, counted: false };
-    emitter.path(code, head, &path, &placements);
+    let steps = Vec::with_capacity(path.instructions.len() + 8);
+    let output = Output { steps, entries: Vec::new(), instructions: path.instructions.len() };
+    let mut emitter = Emitter { cache, asm, layout, output, counted: false, observer: None };
+    emitter.path(code, head, &path, &placements, plan);
     emitter.output
 }
 
 impl Emitter<'_> {
-    fn path(&mut self, code: &dyn GuestCode, head: u64, path: &Path, placements: &[Placement]) {
+    fn path(&mut self, code: &dyn GuestCode, head: u64, path: &Path, placements: &[Placement], plan: Option<Plan>) {
         self.entry(head);
+        if let Some(plan) = plan {
+            self.begin_observation(head, plan);
+        }
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {
                 self.count_event(placement, instruction);
             }
             let last = index + 1 == path.instructions.len();
-            self.instruction(code, instruction, last && path.end == End::Transfer);
+            let transfers = last && path.end == End::Transfer;
+            self.observe_before(index, instruction, transfers);
+            self.instruction(code, instruction, transfers);
+            self.observe_after(index);
             if instruction.flow_control() != FlowControl::Next {
                 self.counted = false;
-                if !last {
+                if !last && self.observer.is_none() {
                     let next = path.instructions[index + 1].ip();
                     self.entry(next);
                 }
@@ -78,6 +107,14 @@ impl Emitter<'_> {
 
     /// What follows the last instruction of the path.
     fn finish(&mut self, end: End) {
+        if let End::Continues(pc) = end
+            && self.loops_to_head(pc)
+        {
+            return self.finish_side_exits();
+        }
+        if end != End::Transfer {
+            self.complete_record();
+        }
         match end {
             End::Transfer => {}
             End::Continues(pc) => {
@@ -88,6 +125,124 @@ impl Emitter<'_> {
         }
         // The last entry, too, must have room for a jump.
         self.separate_from_last_entry();
+        self.finish_side_exits();
+    }
+
+    /// Takes two registers for the unit's record.
+    fn begin_observation(&mut self, head: u64, plan: Plan) {
+        let facts = plan.facts.clone();
+        let unit = self.cache.catalogue_mut().map_or(0, |catalogue| catalogue.add_unit(facts));
+        let (pointer, value) = plan.scratch;
+        self.step(head, Disturbance::default());
+        self.asm.store_slot(self.layout.spill(POINTER_HOME), pointer);
+        self.asm.store_slot(self.layout.spill(VALUE_HOME), value);
+        self.asm.load_slot(pointer, self.layout.trace_next());
+        let body = self.asm.here();
+        let side_exits = Vec::new();
+        self.observer =
+            Some(Observer { plan, unit, head, body, executed: 0, words: 1, complete: false, side_exits });
+    }
+
+    /// Stores the words that the instruction's accesses need; completes the record before a transfer.
+    fn observe_before(&mut self, index: usize, instruction: &Instruction, transfers: bool) {
+        let Some(observer) = &self.observer else { return };
+        let words = observer.plan.before[index].clone();
+        self.step(instruction.ip(), Disturbance::default());
+        self.store_words(&words);
+        if transfers {
+            if let Some(observer) = &mut self.observer {
+                observer.executed += 1;
+            }
+            self.complete_record();
+        }
+    }
+
+    fn observe_after(&mut self, index: usize) {
+        let Some(observer) = &mut self.observer else { return };
+        if observer.complete {
+            return;
+        }
+        let words = observer.plan.after[index].clone();
+        observer.executed = index as u16 + 1;
+        self.store_words(&words);
+    }
+
+    fn store_words(&mut self, words: &[Word]) {
+        for word in words {
+            let Some(observer) = &mut self.observer else { return };
+            let (pointer, value) = observer.plan.scratch;
+            let at = 8 * i32::from(observer.words);
+            observer.words += 1;
+            let register = match *word {
+                Word::Register(register) => register,
+                Word::Count => CX,
+                Word::Sum(operand) => {
+                    self.load_sum(Code::Lea_r64_m, register_named(value), operand, 0);
+                    value
+                }
+                Word::Narrow(operand, displacement) => {
+                    let narrow = register_named(value).full_register32();
+                    self.load_sum(Code::Lea_r32_m, narrow, operand, displacement);
+                    value
+                }
+            };
+            self.asm.store(pointer, at, register);
+        }
+    }
+
+    fn load_sum(&mut self, code: Code, to: Register, operand: Operand, displacement: i64) {
+        let size = if displacement == 0 { 0 } else { 8 };
+        let memory = MemoryOperand::new(operand.base, operand.index, operand.scale, displacement, size, false, Register::None);
+        let lea = Instruction::with2(code, to, memory).expect("every operand can be computed");
+        self.encode(&lea);
+    }
+
+    /// Writes the record's number, moves on in the buffer and gives the registers back.
+    fn complete_record(&mut self) {
+        let Some(observer) = &mut self.observer else { return };
+        observer.complete = true;
+        let (unit, executed, words, scratch) = (observer.unit, observer.executed, observer.words, observer.plan.scratch);
+        let record = self.new_record(unit, executed, words);
+        let layout = self.layout;
+        write_record(self.asm, layout, scratch, record, words);
+        restore_scratch(self.asm, layout, scratch);
+    }
+
+    /// Ends an observed unit that goes back to its own head, with the scratch registers still in use.
+    fn loops_to_head(&mut self, pc: u64) -> bool {
+        let Some(observer) = self.observer.as_ref().filter(|observer| observer.head == pc) else { return false };
+        if self.cache.single_steps {
+            return false;
+        }
+        let (unit, executed, words) = (observer.unit, observer.executed, observer.words);
+        let (scratch, body) = (observer.plan.scratch, observer.body);
+        let record = self.new_record(unit, executed, words);
+        write_record(self.asm, self.layout, scratch, record, words);
+        self.asm.jump(body);
+        true
+    }
+
+    fn new_record(&mut self, unit: u32, executed: u16, words: u16) -> u32 {
+        let facts = RecordFacts { unit, executed, words, retracts: false };
+        self.cache.catalogue_mut().map_or(0, |catalogue| catalogue.add_record(facts))
+    }
+
+    /// Side exits complete their records here, out of the way. A loop back to the head keeps the registers.
+    fn finish_side_exits(&mut self) {
+        let Some(mut observer) = self.observer.take() else { return };
+        let scratch = observer.plan.scratch;
+        for (patch, target, executed, words) in std::mem::take(&mut observer.side_exits) {
+            let here = self.asm.here();
+            self.asm.aim(patch, here);
+            let record = self.new_record(observer.unit, executed, words);
+            write_record(self.asm, self.layout, scratch, record, words);
+            if target == observer.head && !self.cache.single_steps {
+                self.asm.jump(observer.body);
+            } else {
+                restore_scratch(self.asm, self.layout, scratch);
+                self.link(None, target);
+            }
+        }
     }
 
     fn leave(&mut self, pc: u64, exit: Exit) {
@@ -115,13 +270,19 @@ impl Emitter<'_> {
     }
 
     fn step(&mut self, pc: u64, disturbance: Disturbance) {
-        let disturbance = Disturbance { counted: self.counted, ..disturbance };
+        let observed = self.observer.as_ref().map(|observer| Observed {
+            unit: observer.unit,
+            executed: observer.executed,
+            words: observer.words,
+            scratch: (!observer.complete).then_some(observer.plan.scratch),
+        });
+        let disturbance = Disturbance { counted: self.counted, observed, ..disturbance };
         self.output.steps.push(Step { host: self.asm.here(), pc, disturbance });
     }
 
     /// A jump to another place of the guest, linked now or when it is first taken.
     fn link(&mut self, condition: Option<Condition>, target: u64) -> Patch {
-        let known = self.cache.entry(target);
+        let known = self.cache.entry(target).filter(|_| !self.cache.single_steps);
         let patch = match condition {
             Some(condition) => self.asm.jump_if(condition, known.unwrap_or(0)),
             None => self.asm.jump(known.unwrap_or(0)),
@@ -143,11 +304,15 @@ impl Emitter<'_> {
                     Form::Subtract => self.asm.subtract_slot(budget, 1),
                     _ => self.asm.decrement_slot(budget),
                 }
-                let stub = self.cache.emit_exit(Exit::Budget { pc }, |_| {});
+                let stub = self.budget_exit(pc, |_| {});
                 self.asm.jump_if(Condition::NOT_ZERO.inverted(), stub);
             }
             // Counted where RCX is spilled anyway.
-            Form::KeepFlags if instruction.flow_control() == FlowControl::IndirectBranch => return,
+            Form::KeepFlags
+                if instruction.flow_control() == FlowControl::IndirectBranch && self.observer.is_none() =>
+            {
+                return;
+            }
             Form::KeepFlags => {
                 let home = self.layout.spill(0);
                 self.asm.store_slot(home, CX);
@@ -164,11 +329,28 @@ impl Emitter<'_> {
         self.asm.load_slot(CX, budget);
         self.step(pc, Disturbance { counting: Counting::Loaded, ..Disturbance::default() });
         self.asm.raw(&[0xe2, 5]); // loop over the jump
-        let stub = self.cache.emit_exit(Exit::Budget { pc }, restore);
+        let stub = self.budget_exit(pc, restore);
         self.asm.jump(stub);
         self.step(pc, Disturbance { counting: Counting::Taken, ..Disturbance::default() });
         self.asm.store_slot(budget, CX);
         self.step(pc, Disturbance::default());
+    }
+
+    /// The way out when the budget is used up; an observed unit's record ends just before the event.
+    fn budget_exit(&mut self, pc: u64, restore: impl FnOnce(&mut Assembler)) -> u64 {
+        let layout = self.layout;
+        let open = self.observer.as_ref().filter(|observer| !observer.complete);
+        let Some((unit, executed, words, scratch)) =
+            open.map(|observer| (observer.unit, observer.executed, observer.words, observer.plan.scratch))
+        else {
+            return self.cache.emit_exit(Exit::Budget { pc }, restore);
+        };
+        let record = self.new_record(unit, executed, words);
+        self.cache.emit_exit(Exit::Budget { pc }, |asm| {
+            restore(asm);
+            write_record(asm, layout, scratch, record, words);
+            restore_scratch(asm, layout, scratch);
+        })
     }
 
     /// One instruction of the path; `last` tells that it is the transfer that ends it.
@@ -192,7 +374,7 @@ impl Emitter<'_> {
     fn conditional(&mut self, instruction: &Instruction) {
         let target = instruction.near_branch_target();
         if !branches_on_count(instruction) {
-            self.link(Some(condition_of(instruction)), target);
+            self.side_exit(Some(condition_of(instruction)), target);
             return;
         }
         if matches!(instruction.code(), Code::Loop_rel8_64_ECX | Code::Loope_rel8_64_ECX | Code::Loopne_rel8_64_ECX | Code::Jecxz_rel8_64) {
@@ -206,7 +388,20 @@ impl Emitter<'_> {
         };
         // Taken: over the short jump into the long one.
         self.asm.raw(&[opcode, 2, 0xeb, 5]);
-        self.link(None, target);
+        self.side_exit(None, target);
+    }
+
+    /// Leaves the unit in the middle; an observed one completes its record on the way.
+    fn side_exit(&mut self, condition: Option<Condition>, target: u64) {
+        let Some(observer) = &mut self.observer else {
+            self.link(condition, target);
+            return;
+        };
+        let patch = match condition {
+            Some(condition) => self.asm.jump_if(condition, 0),
+            None => self.asm.jump(0),
+        };
+        observer.side_exits.push((patch, target, observer.executed + 1, observer.words));
     }
 
     fn push_return_address(&mut self, address: u64) {
@@ -361,7 +556,7 @@ impl Emitter<'_> {
         // `lea` computes an address without its segment.
         let through_gs = instruction.segment_prefix() == Register::GS
             && instruction.mnemonic() != Mnemonic::Lea
-            && memory_used(&mut self.cache.factory, instruction).next().is_some();
+            && memory_used(&mut self.cache.factory, instruction).any(|used| used.segment() == Register::GS);
         if through_gs && !has_ordinary_operand(instruction) {
             return self.special(instruction);
         }
@@ -422,7 +617,11 @@ impl Emitter<'_> {
 
     /// Runs the instruction with its address in a spilled register.
     fn at_materialised_address(&mut self, instruction: &Instruction) {
-        let used = registers_used(&mut self.cache.factory, instruction);
+        let mut used = registers_used(&mut self.cache.factory, instruction);
+        if let Some(observer) = self.observer.as_ref().filter(|observer| !observer.complete) {
+            used.insert(observer.plan.scratch.0);
+            used.insert(observer.plan.scratch.1);
+        }
         // AH and its kin cannot be encoded beside a register that needs a REX prefix.
         let highest = if names_high_byte(instruction) { 8 } else { 16 };
         let register = (0..highest)
@@ -456,7 +655,7 @@ impl Emitter<'_> {
             let mut lea = Instruction::with2(
                 Code::Lea_r64_m,
                 named,
-                iced_x86::MemoryOperand::new(
+                MemoryOperand::new(
                     instruction.memory_base(),
                     instruction.memory_index(),
                     instruction.memory_index_scale(),
@@ -489,7 +688,7 @@ impl Emitter<'_> {
         let sum = Instruction::with2(
             Code::Lea_r64_m,
             register_named(register),
-            iced_x86::MemoryOperand::with_base_index(register_named(register), register_named(other)),
+            MemoryOperand::with_base_index(register_named(register), register_named(other)),
         )
         .expect("a sum of two registers");
         self.encode(&sum);
@@ -596,6 +795,22 @@ fn condition_of(instruction: &Instruction) -> Condition {
         ConditionCode::g => 15,
         ConditionCode::None => unreachable!("a conditional branch has a condition"),
     })
+}
+
+/// Spill slots of the two registers that an observed unit takes.
+const POINTER_HOME: usize = 1;
+const VALUE_HOME: usize = 2;
+
+fn write_record(asm: &mut Assembler, layout: Layout, scratch: (u8, u8), record: u32, words: u16) {
+    let (pointer, _) = scratch;
+    asm.store_constant(pointer, 0, record as i32);
+    asm.add_displacement(pointer, 8 * i32::from(words));
+    asm.store_slot(layout.trace_next(), pointer);
+}
+
+fn restore_scratch(asm: &mut Assembler, layout: Layout, scratch: (u8, u8)) {
+    asm.load_slot(scratch.1, layout.spill(VALUE_HOME));
+    asm.load_slot(scratch.0, layout.spill(POINTER_HOME));
 }
 
 /// Emits the check that RCX is `pc`, which falls into what follows with the guest's RCX and R11 restored, and returns

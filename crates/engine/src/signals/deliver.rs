@@ -44,15 +44,20 @@ fn give_back(context: &Context, signal: i32, info: &[u64; 16]) {
     }
 }
 
-/// Keeps signals out of a call that copies or ends the thread. `false` if one has come already: it is to be delivered
-/// first, and the call made again.
+/// Keeps signals out of a call that copies or ends the thread. `false` if one has come already: it is delivered first,
+/// and the call made again.
 pub fn keep_out(context: &mut Context) -> bool {
     host::set_kernel_mask(u64::MAX);
     let quiet = !context.has_pending_signal();
     if !quiet {
-        context.pc -= SYSCALL_LENGTH;
+        make_again(context);
     }
     quiet
+}
+
+/// Lets the thread make its system call again, after the signal that has come.
+pub fn make_again(context: &mut Context) {
+    context.pc -= SYSCALL_LENGTH;
 }
 
 /// Delivers a synchronous fault at the current instruction.

@@ -5,7 +5,7 @@ use crate::context::{self, Context, ContextRef, RAX, RSP};
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments};
 use crate::process;
-use crate::signals::{frame, host};
+use crate::signals::{deliver, frame, host};
 use sched::ThreadId;
 use std::sync::mpsc;
 
@@ -51,13 +51,23 @@ impl Request {
     }
 }
 
+/// No signal may be noted for a thread while it is copied: both copies would get it, or neither.
 pub fn clone(engine: &'static Engine, context: &mut Context, request: Request) -> Answer {
+    if !deliver::keep_out(context) {
+        return Answer::Flow(Flow::Goes);
+    }
+    let result = make(engine, context, request);
+    host::set_kernel_mask(context.signal_mask);
+    result.into()
+}
+
+fn make(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
     if request.has(THREAD) && request.has(VM) {
-        new_thread(engine, context, request).into()
+        new_thread(engine, context, request)
     } else if request.has(VM) && request.has(VFORK) {
         vfork(engine, context, request)
     } else {
-        fork(engine, context, request).into()
+        fork(engine, context, request)
     }
 }
 
@@ -90,15 +100,11 @@ fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) 
         request,
     };
     let (tell, hear) = mpsc::channel();
-    // The new host thread must not be interrupted before it is a guest thread.
-    host::set_kernel_mask(u64::MAX);
+    // The new host thread inherits the mask: it must not be interrupted before it is a guest thread.
     let spawned = std::thread::Builder::new()
         .stack_size(HOST_STACK)
         .spawn(move || host_thread(engine, seed, &tell));
     let tid: Option<i32> = spawned.ok().and_then(|_| hear.recv().ok());
-    if !context.has_pending_signal() {
-        host::set_kernel_mask(context.signal_mask);
-    }
     let Some(tid) = tid else { return error(libc::EAGAIN) };
     if request.has(PARENT_SETTID) && kernel::write(request.parent_tid, tid).is_err() {
         return error(libc::EFAULT);
@@ -141,8 +147,6 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
 fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
     let held = engine.turn.hold();
     let world = engine.world();
-    // Nothing may be noted for the parent in the child's context.
-    host::set_kernel_mask(u64::MAX);
     let pid = if request.flags & !ORDINARY == 0 && request.flags & 0xff == libc::SIGCHLD as u64 {
         process::fork()
     } else {
@@ -155,9 +159,6 @@ fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64
         become_child(engine, context, request);
     } else if pid > 0 && request.has(PARENT_SETTID) {
         let _ = kernel::write(request.parent_tid, pid as i32);
-    }
-    if !context.has_pending_signal() {
-        host::set_kernel_mask(context.signal_mask);
     }
     pid
 }
@@ -181,9 +182,9 @@ fn become_child(engine: &'static Engine, context: &mut Context, request: Request
 }
 
 /// A real `vfork`: the child runs in the parent's memory, on another host stack, as the same thread of the scheduler,
-/// while the parent's host thread is suspended by the kernel.
-fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> Answer {
-    let actions = engine.world().actions.clone();
+/// while the parent's host thread is suspended by the kernel. Other threads may run meanwhile.
+fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
+    engine.world().begin_vfork(context);
     let state = frame::state_area(context, engine.xstate()).to_vec();
     let fs = context.guest_fs();
     let flags = VM | VFORK | request.flags & 0xff;
@@ -197,23 +198,29 @@ fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> An
         if request.has(SET_TLS) {
             context.set_guest_fs(request.thread_pointer);
         }
+        host::set_kernel_mask(context.signal_mask);
         crate::run::run(engine, context);
     });
     context.set_guest_fs(fs);
     frame::state_area(context, engine.xstate()).copy_from_slice(&state);
-    engine.world().actions = actions;
-    pid.into()
+    engine.world().end_vfork(context);
+    // The child may have been killed while it did not have the turn.
+    engine.turn.come_back(context);
+    pid
 }
 
 pub fn exit_thread(engine: &Engine, context: &mut Context, status: u64) -> Answer {
     if context.is_vfork_child {
         kernel::call(libc::SYS_exit as u64, [status, 0, 0, 0, 0, 0]);
     }
+    if !deliver::keep_out(context) {
+        return Answer::Flow(Flow::Goes);
+    }
     futex::release_robust_list(engine, context);
     if engine.turn.is_alone() {
         return exit_process(engine, status);
     }
-    host::set_kernel_mask(u64::MAX);
+    engine.world().open_guarded_in(context.clear_tid..context.clear_tid.saturating_add(4));
     if context.clear_tid != 0 && kernel::write(context.clear_tid, 0u32).is_ok() {
         futex::wake_everywhere(engine, context.clear_tid, 1);
     }

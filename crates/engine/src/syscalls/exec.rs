@@ -14,11 +14,12 @@ const LONGEST_WORD: usize = 128 << 10;
 const MOST_WORDS: usize = 1 << 20;
 
 pub fn execute(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> Answer {
-    if !deliver::keep_out(context) {
+    let result = attempt(engine, context, number, arguments);
+    if result == error(libc::EINTR) && context.has_pending_signal() {
+        // It must reach this program, not the next.
+        deliver::make_again(context);
         return Answer::Flow(Flow::Goes);
     }
-    let result = attempt(engine, context, number, arguments);
-    host::set_kernel_mask(context.signal_mask);
     result.into()
 }
 
@@ -31,7 +32,7 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
     let result = match (&engine.options.follow, wanted) {
         (Some(words), Some(wanted)) if can_run(&wanted.program) => follow(engine, words, wanted),
         // The kernel knows the right error, and runs what the engine cannot.
-        _ => kernel::call(number, arguments),
+        _ => kernel::call_interruptible(number, arguments),
     };
     undo(engine, context);
     result
@@ -52,6 +53,9 @@ fn undo(engine: &Engine, context: &Context) {
     let world = engine.world();
     for signal in world.actions(context).ignored().filter(|signal| SYNCHRONOUS.contains(signal)) {
         host::catch(signal, 0);
+    }
+    if !context.has_pending_signal() {
+        host::set_kernel_mask(context.signal_mask);
     }
 }
 
@@ -132,7 +136,7 @@ fn follow(engine: &Engine, words: &[Vec<u8>], wanted: Wanted) -> i64 {
     };
     let (arguments_at, environment_at) = (pointers(&arguments), pointers(&environment));
     let empty = c"";
-    kernel::call(
+    kernel::call_interruptible(
         libc::SYS_execveat as u64,
         [
             engine.private.executable as u64,

@@ -1,6 +1,6 @@
 //! Files that would show the engine instead of the guest, and descriptors that are the engine's own.
 
-use super::{error, waiting};
+use super::{error, store, waiting};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments};
@@ -190,9 +190,13 @@ fn without_private(engine: &Engine, entries: &[u8]) -> Vec<u8> {
 }
 
 /// `prctl`: filters that would bind the engine too are accepted and not installed.
-pub fn process_control(arguments: Arguments) -> i64 {
+pub fn process_control(context: &Context, arguments: Arguments) -> i64 {
     const SET_SYSCALL_USER_DISPATCH: i32 = 59;
     match arguments[0] as i32 {
+        // The kernel's own is that of the host thread.
+        libc::PR_GET_TID_ADDRESS => store(arguments[1], context.clear_tid),
+        // The engine reads clocks by the time-stamp counter.
+        libc::PR_SET_TSC if arguments[1] as i32 != libc::PR_TSC_ENABLE => error(libc::EINVAL),
         libc::PR_SET_SECCOMP => 0,
         SET_SYSCALL_USER_DISPATCH => error(libc::EINVAL),
         _ => kernel::call(libc::SYS_prctl as u64, arguments),

@@ -44,6 +44,9 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         context.gpr[RAX] = result as u64;
         return Flow::Goes;
     };
+    if !is_about_mappings(number) {
+        engine.world().open_for_call(&arguments);
+    }
     let result = match call.class {
         Class::Prompt => prompt(engine, number, arguments),
         Class::Absent => kernel::call(number, arguments),
@@ -64,7 +67,7 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
             Answer::Flow(flow) => return flow,
         },
     };
-    let result = retry_if_guarded(engine, number, arguments, result);
+    let result = if call.class == Class::Emulated { result } else { retry_if_guarded(engine, number, arguments, result) };
     if result == error(libc::EINTR) && context.has_pending_signal() {
         context.interrupted_call = Some((number, call.restart == Restart::IfAsked));
     }
@@ -84,7 +87,15 @@ fn prompt(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
     }
 }
 
-/// A buffer on a page that the engine write-protects is no fault of the guest's.
+/// Calls whose addresses are not buffers.
+fn is_about_mappings(number: u64) -> bool {
+    matches!(
+        number as i64,
+        libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_munmap | libc::SYS_brk | libc::SYS_mremap | libc::SYS_madvise
+    )
+}
+
+/// A buffer on a page that the engine write-protects is no fault of the guest's, also if it is named indirectly.
 fn retry_if_guarded(engine: &Engine, number: u64, arguments: Arguments, result: i64) -> i64 {
     if result == error(libc::EFAULT) && engine.world().open_guarded() {
         return kernel::call(number, arguments);
@@ -124,7 +135,7 @@ fn emulated(engine: &'static Engine, context: &mut Context, number: u64, argumen
         libc::SYS_shmdt => memory::detach(engine, a).into(),
         libc::SYS_madvise => memory::advise(engine, number, a).into(),
 
-        libc::SYS_rt_sigaction => signals::action(engine, a).into(),
+        libc::SYS_rt_sigaction => signals::action(engine, context, a).into(),
         libc::SYS_rt_sigprocmask => signals::mask(context, a).into(),
         libc::SYS_rt_sigreturn => signals::return_from_handler(engine, context),
         libc::SYS_sigaltstack => signals::alternate_stack(context, a).into(),
@@ -156,10 +167,10 @@ fn emulated(engine: &'static Engine, context: &mut Context, number: u64, argumen
         }
         libc::SYS_get_robust_list => kernel::call(number, a).into(),
         libc::SYS_rseq => error(libc::ENOSYS).into(),
-        libc::SYS_execve | libc::SYS_execveat => exec::execute(engine, context, number, a).into(),
+        libc::SYS_execve | libc::SYS_execveat => exec::execute(engine, context, number, a),
 
         libc::SYS_arch_prctl => arch_prctl(context, a).into(),
-        libc::SYS_prctl => files::process_control(a).into(),
+        libc::SYS_prctl => files::process_control(context, a).into(),
         // As with prctl.
         libc::SYS_seccomp => 0.into(),
         libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 => files::open(engine, context, number, a).into(),
