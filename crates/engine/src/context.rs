@@ -50,9 +50,9 @@ pub struct Context {
     pub deferred: i64,
     /// All events ever granted; what is left of them is in `budget` and `deferred`.
     pub granted: i64,
-    /// Where the next observation word goes, and the first address past the buffer's usable part.
+    /// Where the next observation record goes, and where the buffer starts; zero if nothing is observed.
     pub trace_next: u64,
-    pub trace_limit: u64,
+    pub trace_start: u64,
     /// Where the vector and floating-point state of the guest is saved while the engine runs.
     pub xsave: u64,
     /// The guest's GS base; its FS base lives in the GS register itself.
@@ -107,7 +107,7 @@ thread_local! {
             deferred: 0,
             granted: 0,
             trace_next: 0,
-            trace_limit: 0,
+            trace_start: 0,
             xsave: 0,
             guest_gs: 0,
             wake: AtomicU32::new(0),
@@ -274,7 +274,6 @@ impl Layout {
         entry => entry,
         budget => budget,
         trace_next => trace_next,
-        trace_limit => trace_limit,
         signal_pending => signal_pending,
         xsave => xsave,
         guest_gs => guest_gs,

@@ -3,10 +3,12 @@
 use crate::code::cache::CacheStats;
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault};
+use crate::observation::{self, Batch, Counter, Counts, Observation, Observer, StepCounter};
 use crate::private::PrivateDescriptors;
 use crate::signals::frame::XState;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
+use iced_x86::Instruction;
 use sched::ThreadId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +21,7 @@ pub struct Options {
     pub follow: Option<Vec<Vec<u8>>>,
     /// End the run when no thread can ever go on.
     pub report_deadlock: bool,
+    pub observation: Observation,
     /// Fills what the kernel would fill with random bytes at program start.
     pub seed: u64,
 }
@@ -66,6 +69,8 @@ pub trait Host: Send + Sync {
     fn deadlocked(&self, threads: &[ThreadFacts]);
     /// The process is about to end.
     fn finished(&self, stats: &Stats);
+    /// What the run executed, where that was asked for; before `finished`.
+    fn counted(&self, counts: &Counts);
     /// One line for the user, at most once for each cause.
     fn notice(&self, line: &str);
 }
@@ -85,6 +90,14 @@ pub struct Engine {
     finished: AtomicBool,
     /// The guest has executable views of shared objects, which calls like `write` can change.
     shared_code: AtomicBool,
+    observer: Mutex<Recorder>,
+}
+
+/// Who sees what translated code wrote down.
+enum Recorder {
+    Discard,
+    Count(Counter),
+    Steps(StepCounter),
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
@@ -92,6 +105,11 @@ static ENGINE: OnceLock<Engine> = OnceLock::new();
 impl Engine {
     /// Starts the engine of this process; there can be only one.
     pub fn start(world: World, turn: Turn, options: Options, private: PrivateDescriptors, host: Box<dyn Host>) -> &'static Engine {
+        let recorder = match options.observation {
+            Observation::Nothing | Observation::Discard => Recorder::Discard,
+            Observation::Count => Recorder::Count(Counter::default()),
+            Observation::CountBySteps => Recorder::Steps(StepCounter::default()),
+        };
         let engine = Engine {
             stubs: world.cache.stubs(),
             code_range: world.cache.ranges()[0].clone(),
@@ -106,6 +124,7 @@ impl Engine {
             signals: AtomicU64::new(0),
             finished: AtomicBool::new(false),
             shared_code: AtomicBool::new(false),
+            observer: Mutex::new(recorder),
         };
         ENGINE.get_or_init(|| engine)
     }
@@ -138,6 +157,44 @@ impl Engine {
 
     pub fn xstate(&self) -> XState {
         self.xstate
+    }
+
+    /// Whether units write records.
+    pub fn writes_records(&self) -> bool {
+        matches!(self.options.observation, Observation::Discard | Observation::Count)
+    }
+
+    pub fn steps_singly(&self) -> bool {
+        self.options.observation == Observation::CountBySteps
+    }
+
+    /// Hands the thread's records to who reads them. The world is locked by the caller.
+    pub fn drain(&self, world: &World, context: &mut Context) {
+        let Some(catalogue) = world.cache.catalogue() else { return };
+        let thread = ThreadId(context.thread);
+        let words = observation::take_words(context);
+        if let Recorder::Count(counter) = &mut *self.recorder() {
+            counter.batch(&Batch { thread, words, catalogue });
+        }
+    }
+
+    /// Counts one executed instruction of a run that goes step by step.
+    pub fn count_step(&self, thread: ThreadId, instruction: &Instruction, elements: u64) {
+        if let Recorder::Steps(counter) = &mut *self.recorder() {
+            counter.executed(thread, instruction, elements);
+        }
+    }
+
+    fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.observer.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        match &*self.recorder() {
+            Recorder::Discard => None,
+            Recorder::Count(counter) => self.world().cache.catalogue().map(|catalogue| counter.counts(catalogue)),
+            Recorder::Steps(counter) => Some(counter.counts()),
+        }
     }
 
     pub fn note_shared_code(&self) {
@@ -189,6 +246,9 @@ impl Engine {
     pub fn finish(&self) {
         if self.finished.swap(true, Ordering::SeqCst) {
             return;
+        }
+        if let Some(counts) = self.counts() {
+            self.host.counted(&counts);
         }
         let (cache, code_bytes) = {
             let world = self.world();

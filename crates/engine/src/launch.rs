@@ -12,6 +12,7 @@ use crate::code::path::Limits;
 use crate::context::{self, RSP};
 use crate::engine::{Engine, Host, Options};
 use crate::kernel;
+use crate::observation::{self, Observation};
 use crate::private::PrivateDescriptors;
 use crate::signals::{Action, Actions, frame, host};
 use crate::space::{GuestSpace, Zones};
@@ -52,7 +53,12 @@ pub fn launch(
         Placement::Relocatable => None,
     });
     let private = PrivateDescriptors::open().map_err(LaunchError::descriptors)?;
-    let cache = make_cache(zones)?;
+    let mut cache = make_cache(zones)?;
+    match options.observation {
+        Observation::Nothing => {}
+        Observation::Discard | Observation::Count => cache.observe(),
+        Observation::CountBySteps => cache.step_singly(),
+    }
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
@@ -107,6 +113,9 @@ fn start(
     context.tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as i32;
     context.signal_mask = host::kernel_mask();
     context.set_guest_fs(0);
+    if matches!(options.observation, Observation::Discard | Observation::Count) {
+        observation::open_buffer(context);
+    }
     let turn = Turn::new(policy, context);
     turn.set_kick(private.kick);
     let engine = Engine::start(world, turn, options, private, host);

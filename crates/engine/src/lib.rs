@@ -9,6 +9,7 @@ mod engine;
 mod guest_code;
 mod kernel;
 mod launch;
+mod observation;
 mod private;
 mod process;
 mod run;
@@ -21,4 +22,5 @@ mod world;
 
 pub use context::Fault;
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Stats, ThreadFacts};
+pub use observation::{Counts, Observation, Tally};
 pub use launch::{LaunchError, Program, launch};

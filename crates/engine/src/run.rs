@@ -1,12 +1,15 @@
 //! The loop of every guest thread: run translated code until it leaves, do what it left for, go on.
 
 use crate::code::cache::{Exit, Trap};
-use crate::context::{Context, Fault, RAX, RDI, RSP};
+use crate::code::path::decode_at;
+use crate::context::{Context, Fault, RAX, RCX, RDI, RSP};
 use crate::engine::Engine;
+use crate::guest_code::LiveCode;
 use crate::kernel;
 use crate::signals::deliver;
 use crate::syscalls::{self, Flow};
-use sched::Reason;
+use iced_x86::Instruction;
+use sched::{Reason, ThreadId};
 
 /// Page-fault error code of an instruction fetch from user mode.
 const FETCH_ERROR: u64 = 0x14;
@@ -22,6 +25,8 @@ const SEGV_ACCERR: i32 = 2;
 /// Runs guest code on this host thread until the guest thread ends.
 pub fn run(engine: &'static Engine, context: &mut Context) {
     let enter = engine.stubs().enter;
+    let records = engine.writes_records();
+    let mut steps = engine.steps_singly().then(Steps::default);
     let mut host = 0;
     loop {
         if host == 0 {
@@ -34,9 +39,21 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
             }
             host = engine.world().host_for(context.pc);
         }
+        if let Some(steps) = &mut steps {
+            steps.begin(engine, context);
+        }
         kernel::enter(enter, host);
         engine.count_exit();
-        let exit = engine.world().cache.exit(context.exit);
+        let exit = {
+            let world = engine.world();
+            if records {
+                engine.drain(&world, context);
+            }
+            world.cache.exit(context.exit)
+        };
+        if let Some(steps) = &mut steps {
+            steps.end(engine, context, exit);
+        }
         host = match exit {
             Exit::Indirect => {
                 context.pc = context.branch_target;
@@ -68,6 +85,30 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
                 0
             }
         };
+    }
+}
+
+/// Counting one instruction after the other.
+#[derive(Default)]
+struct Steps {
+    current: Option<(Instruction, u64)>,
+}
+
+impl Steps {
+    fn begin(&mut self, engine: &Engine, context: &Context) {
+        let world = engine.world();
+        self.current = decode_at(&LiveCode(&world.space), context.pc)
+            .ok()
+            .map(|instruction| (instruction, context.gpr[RCX]));
+    }
+
+    /// An instruction that faulted, or was not reached, has not run.
+    fn end(&mut self, engine: &Engine, context: &Context, exit: Exit) {
+        let ran = matches!(exit, Exit::Indirect | Exit::Direct { .. } | Exit::SystemCall { .. } | Exit::Trap { .. });
+        if let Some((instruction, count)) = self.current.take().filter(|_| ran) {
+            let elements = count.wrapping_sub(context.gpr[RCX]);
+            engine.count_step(ThreadId(context.thread), &instruction, elements);
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::settings::Settings;
 use crate::start::Start;
 use crate::{environment, usage_error};
-use engine::Program;
+use engine::{Observation, Program};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     match parse(words) {
         Some((settings, path, arguments)) => {
             let program = Program { path, arguments, environment: environment::entries() };
-            Start { program, settings, follow: true, stats: None }.go()
+            Start { program, settings, follow: true, stats: None, count: None, observation: Observation::Nothing }.go()
         }
         None => usage_error("__exec is for whodunit's own use; try: whodunit run --help"),
     }

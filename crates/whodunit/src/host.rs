@@ -1,10 +1,11 @@
 //! What the engine has to tell reaches a person here, on standard error.
 
+use crate::count::Summary;
 use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::stats::{self, Destination};
 use crate::voice;
-use engine::{Crash, Fault, Program, Stats, ThreadFacts};
+use engine::{Counts, Crash, Fault, Program, Stats, ThreadFacts};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use program::source::SourceCache;
 use report::crash::{Access, CrashFacts, render};
@@ -28,15 +29,21 @@ pub struct Terminal {
     program: String,
     settings: Settings,
     stats: Option<Destination>,
+    count: Option<Destination>,
     /// Where whodunit was started: the guest may go elsewhere.
     folder: Option<PathBuf>,
 }
 
 impl Terminal {
-    pub fn new(program: &Program, settings: Settings, stats: Option<Destination>) -> Terminal {
+    pub fn new(
+        program: &Program,
+        settings: Settings,
+        stats: Option<Destination>,
+        count: Option<Destination>,
+    ) -> Terminal {
         let path = Path::new(&program.path);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Terminal { program: name, settings, stats, folder: std::env::current_dir().ok() }
+        Terminal { program: name, settings, stats, count, folder: std::env::current_dir().ok() }
     }
 
     fn look(&self) -> Look {
@@ -96,20 +103,37 @@ impl engine::Host for Terminal {
         voice::say_last(&with_room(&|| self.deadlock_report(threads)));
     }
 
-    fn finished(&self, stats: &Stats) {
-        match &self.stats {
-            None => {}
-            Some(Destination::StandardError) => voice::say_last(&stats::table(stats, &self.settings)),
-            Some(Destination::File(path)) => {
-                if let Err(error) = std::fs::write(path, stats::json(stats, &self.settings)) {
-                    voice::say_last(&format!("whodunit: {}: cannot write the figures: {error}\n", path.display()));
-                }
-            }
+    fn counted(&self, counts: &Counts) {
+        if self.count.is_some() {
+            // Reading debug information takes room, as for a report.
+            with_room(&|| {
+                let summary = Summary::new(counts, &mut Scene::read());
+                give(self.count.as_ref(), || summary.table(), || summary.json());
+                String::new()
+            });
         }
+    }
+
+    fn finished(&self, stats: &Stats) {
+        let settings = &self.settings;
+        give(self.stats.as_ref(), || stats::table(stats, settings), || stats::json(stats, settings));
     }
 
     fn notice(&self, line: &str) {
         voice::say(&format!("whodunit: {line}\n"));
+    }
+}
+
+/// Figures go to standard error as a table, or to a file as JSON.
+fn give(to: Option<&Destination>, table: impl Fn() -> String, json: impl Fn() -> String) {
+    match to {
+        None => {}
+        Some(Destination::StandardError) => voice::say_last(&table()),
+        Some(Destination::File(path)) => {
+            if let Err(error) = std::fs::write(path, json()) {
+                voice::say_last(&format!("whodunit: {}: cannot write the figures: {error}\n", path.display()));
+            }
+        }
     }
 }
 

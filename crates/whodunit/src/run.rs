@@ -6,7 +6,7 @@ use crate::stats::Destination;
 use crate::{environment, search, status, usage_error, voice};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use engine::Program;
+use engine::{Observation, Program};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -68,16 +68,30 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
 
+    /// Count what the program executes (instructions, loads, stores, atomics, branches, calls), by thread and function:
+    /// a table on standard error, or JSON in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    count: Option<Option<PathBuf>>,
+
+    /// Count one instruction at a time, to check the other way of counting
+    #[arg(long, hide = true, requires = "count")]
+    by_steps: bool,
+
+    /// Write every access down and throw it away, to measure what that costs
+    #[arg(long, hide = true, conflicts_with = "count")]
+    trace_discard: bool,
+
     /// The program, searched in PATH unless it has a slash, and its arguments
     #[arg(value_name = "PROG ARGS", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
 pub fn run(arguments: Arguments) -> ExitCode {
-    let stats = match arguments.stats_destination() {
-        Ok(stats) => stats,
-        Err(problem) => return usage_error(&problem),
+    let (stats, count) = match (destination(&arguments.stats), destination(&arguments.count)) {
+        (Ok(stats), Ok(count)) => (stats, count),
+        (Err(problem), _) | (_, Err(problem)) => return usage_error(&problem),
     };
+    let observation = arguments.observation();
     let settings = arguments.settings();
     let follow = !arguments.no_follow || arguments.follow;
     let name = arguments.command[0].clone();
@@ -87,7 +101,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         return ExitCode::from(status::NOT_FOUND);
     };
     let program = Program { path, arguments: arguments.command, environment: environment::entries() };
-    Start { program, settings, follow, stats }.go()
+    Start { program, settings, follow, stats, count, observation }.go()
 }
 
 impl Arguments {
@@ -101,11 +115,21 @@ impl Arguments {
         }
     }
 
-    fn stats_destination(&self) -> Result<Option<Destination>, String> {
-        match &self.stats {
-            None => Ok(None),
-            Some(None) => Ok(Some(Destination::StandardError)),
-            Some(Some(path)) => Destination::file(path).map(Some),
+    fn observation(&self) -> Observation {
+        match (&self.count, self.by_steps, self.trace_discard) {
+            (Some(_), false, _) => Observation::Count,
+            (Some(_), true, _) => Observation::CountBySteps,
+            (None, _, true) => Observation::Discard,
+            (None, _, false) => Observation::Nothing,
         }
+    }
+}
+
+/// Where figures go that were asked for with or without a file.
+fn destination(asked: &Option<Option<PathBuf>>) -> Result<Option<Destination>, String> {
+    match asked {
+        None => Ok(None),
+        Some(None) => Ok(Some(Destination::StandardError)),
+        Some(Some(path)) => Destination::file(path).map(Some),
     }
 }

@@ -6,7 +6,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use program::space::{AddressSpace, GuestAddress, Mapping, parse_maps};
 use program::symbols::{SourceFrame, Symbolizer};
-use program::unwind::{Backtrace, CodeAddress, Ended, Registers, backtrace};
+use program::unwind::{Backtrace, CodeAddress, CodeAddressKind, Ended, Registers, backtrace};
 use report::crash::{Access, FrameFacts, ThreadFacts};
 use std::collections::BTreeMap;
 
@@ -82,6 +82,16 @@ impl Scene {
     fn functions_at(&mut self, address: CodeAddress) -> Vec<SourceFrame> {
         let symbolizer = &mut self.symbolizer;
         self.names.entry(address).or_insert_with(|| symbolizer.resolve(address)).clone()
+    }
+
+    /// The function that an instruction belongs to, or the file it comes from.
+    pub fn function_at(&mut self, pc: u64) -> String {
+        let resolved = self.symbolizer.resolve(CodeAddress { pc, kind: CodeAddressKind::Exact });
+        match resolved.last() {
+            Some(SourceFrame { function: Some(name), .. }) => name.clone(),
+            Some(frame) => format!("[{}]", frame.module),
+            None => "[unknown]".to_owned(),
+        }
     }
 
     /// What the engine says, and whose lock it is if a thread waits for one.

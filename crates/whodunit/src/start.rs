@@ -4,7 +4,7 @@ use crate::host::Terminal;
 use crate::settings::{OnDeadlock, Settings};
 use crate::stats::Destination;
 use crate::voice;
-use engine::{Options, Program};
+use engine::{Observation, Options, Program};
 use std::process::ExitCode;
 
 /// The hidden verb under which the programs that a guest executes are run.
@@ -16,6 +16,8 @@ pub struct Start {
     /// Whether programs that the guest executes are run under the engine too.
     pub follow: bool,
     pub stats: Option<Destination>,
+    pub count: Option<Destination>,
+    pub observation: Observation,
 }
 
 impl Start {
@@ -24,10 +26,11 @@ impl Start {
         let options = Options {
             follow: self.follow.then(|| followed_words(&self.settings)),
             report_deadlock: self.settings.on_deadlock == OnDeadlock::Report,
+            observation: self.observation,
             seed: self.settings.seed,
         };
         let policy = self.settings.new_policy();
-        let terminal = Terminal::new(&self.program, self.settings, self.stats);
+        let terminal = Terminal::new(&self.program, self.settings, self.stats, self.count);
         match engine::launch(self.program, options, policy, Box::new(terminal)) {
             Ok(never) => match never {},
             Err(error) => {

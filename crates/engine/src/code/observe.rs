@@ -60,6 +60,8 @@ pub struct Site {
 pub struct UnitFacts {
     pub sites: Vec<Site>,
     pub accesses: Vec<Access>,
+    /// Whether any of the instructions repeats.
+    pub repeats: bool,
 }
 
 /// What a record's number stands for.
@@ -184,6 +186,7 @@ impl Planner {
         }
         let mut repeat = None;
         if repeats(instruction) {
+            plan.facts.repeats = true;
             repeat = Some((self.next(&mut before, Word::Count), self.next(&mut after, Word::Count)));
         }
         plan.facts.sites.push(Site { pc: instruction.ip(), kind: site_kind(instruction), repeat });

@@ -527,6 +527,14 @@ impl Emitter<'_> {
             // A breakpoint is reported behind the instruction.
             Exit::Trap { pc: if kind == Trap::Breakpoint { instruction.next_ip() } else { pc }, kind }
         };
+        self.leave_by(exit);
+    }
+
+    /// Leaves for good at this point; an observed unit's record ends here.
+    fn leave_by(&mut self, exit: Exit) {
+        if self.observer.as_ref().is_some_and(|observer| !observer.complete) {
+            self.complete_record();
+        }
         let stub = self.cache.emit_exit(exit, |_| {});
         self.asm.jump(stub);
     }
@@ -706,8 +714,7 @@ impl Emitter<'_> {
             }
             Err(_) => {
                 let _ = self.cache.encoder.take_buffer();
-                let stub = self.cache.emit_exit(Exit::Trap { pc: instruction.ip(), kind: Trap::Unsupported }, |_| {});
-                self.asm.jump(stub);
+                self.leave_by(Exit::Trap { pc: instruction.ip(), kind: Trap::Unsupported });
             }
         }
     }

@@ -1,12 +1,15 @@
 //! The engine's own signal handler, and what it tells the kernel.
 #![allow(unsafe_code)]
 
-use crate::code::cache::{Counting, Step};
+use crate::code::cache::{Counting, Observed, Step};
+use crate::code::observe::RecordFacts;
 use crate::context::{self, Context, R11, RCX, SPILL_SLOTS};
 use crate::engine::Engine;
 use crate::kernel;
+use crate::observation;
 use crate::signals::{Action, SYNCHRONOUS, bit, synchronous_mask};
 use std::cell::Cell;
+use crate::world::World;
 use std::sync::atomic::Ordering;
 
 const SA_RESTORER: u64 = 0x0400_0000;
@@ -139,9 +142,20 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
     }
     let engine = Engine::get();
     // The thread was in translated code, so nobody holds the world.
-    let Some(step) = engine.try_world().and_then(|world| world.cache.find(rip)) else {
+    let Some(mut world) = engine.try_world() else { internal_fault(signal, rip, info) };
+    let Some(step) = world.cache.find(rip) else {
+        drop(world);
         internal_fault(signal, rip, info);
     };
+    if let Some(observed) = step.disturbance.observed {
+        // SAFETY: all synchronous signals carry an address.
+        let address = unsafe { info.si_addr() } as u64;
+        if observation::is_overrun(context, address) {
+            return make_room(engine, &world, context, observed, address, frame);
+        }
+        end_record(engine, &mut world, context, observed, frame);
+    }
+    drop(world);
     undo(context, &step, frame);
     let registers = &mut frame.uc_mcontext.gregs;
     context.pc = step.pc;
@@ -155,6 +169,49 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
     registers[libc::REG_EFL as usize] &= !0x100;
 }
 
+/// A record ran over the end of the buffer: empties it and lets the unit go on at its start.
+fn make_room(
+    engine: &Engine,
+    world: &World,
+    context: &mut Context,
+    observed: Observed,
+    end: u64,
+    frame: &mut libc::ucontext_t,
+) {
+    let Some((pointer, _)) = observed.scratch else { return };
+    let register = &mut frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize];
+    engine.drain(world, context);
+    observation::move_to_start(context, *register as u64, end);
+    *register = context.trace_start as i64;
+}
+
+/// A fault in an observed unit: its record ends before the instruction that faulted.
+fn end_record(
+    engine: &Engine,
+    world: &mut World,
+    context: &mut Context,
+    observed: Observed,
+    frame: &libc::ucontext_t,
+) {
+    let Observed { unit, executed, words, scratch } = observed;
+    let facts = match scratch {
+        Some(_) => RecordFacts { unit, executed, words, retracts: false },
+        None => RecordFacts { unit, executed, words: 1, retracts: true },
+    };
+    let pointer = match scratch {
+        Some((pointer, _)) => frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize] as u64,
+        None => {
+            if !observation::has_room(context) {
+                engine.drain(world, context);
+            }
+            context.trace_next
+        }
+    };
+    if let Some(number) = world.cache.catalogue_mut().map(|catalogue| catalogue.add_record(facts)) {
+        observation::end_record(context, pointer, number, facts.words);
+    }
+}
+
 /// Puts the guest's registers back that the translation had moved.
 pub(crate) fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontext_t) {
     let registers = &mut frame.uc_mcontext.gregs;
@@ -164,6 +221,10 @@ pub(crate) fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontex
     }
     if let Some(register) = step.disturbance.spilled {
         registers[FRAME_REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
+    }
+    if let Some((pointer, value)) = step.disturbance.observed.and_then(|observed| observed.scratch) {
+        registers[FRAME_REGISTERS[pointer as usize] as usize] = context.spill[1] as i64;
+        registers[FRAME_REGISTERS[value as usize] as usize] = context.spill[2] as i64;
     }
     if step.disturbance.counted {
         context.budget += 1;

@@ -4,6 +4,7 @@ use super::{Answer, Flow, error, futex};
 use crate::context::{self, Context, ContextRef, RAX, RSP};
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments};
+use crate::observation;
 use crate::process;
 use crate::signals::{deliver, frame, host};
 use sched::ThreadId;
@@ -133,6 +134,9 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
         let _ = kernel::write(seed.request.child_tid, context.tid);
     }
     drop(seed.state);
+    if engine.writes_records() {
+        observation::open_buffer(context);
+    }
     let stack = host::AlternateStack::install();
     context.thread = engine.turn.add(ContextRef::of(context)).0;
     let _ = tell.send(context.tid);
@@ -140,6 +144,7 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
     host::set_kernel_mask(context.signal_mask);
     crate::run::run(engine, context);
     host::set_kernel_mask(u64::MAX);
+    observation::close_buffer(context);
     frame::free_state_area(context, xstate);
     drop(stack);
 }
