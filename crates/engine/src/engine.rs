@@ -1,6 +1,6 @@
 //! The one engine of the process, and what its embedder is told.
 
-use crate::code::cache::CacheStats;
+use crate::code::cache::{CacheStats, Exit};
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault};
 use crate::observation::{self, Batch, Counter, Counts, Observation, Observer, StepCounter};
@@ -176,6 +176,22 @@ impl Engine {
         if let Recorder::Count(counter) = &mut *self.recorder() {
             counter.batch(&Batch { thread, words, catalogue });
         }
+    }
+
+    /// The same after leaving translated code; a unit that ran out of budget leaves its record to be ended here.
+    pub fn drain_after(&self, world: &World, context: &mut Context, exit: Exit) {
+        if let Exit::Budget { record: Some((number, words)), .. } = exit {
+            self.end_record(world, context, number, words);
+        }
+        self.drain(world, context);
+    }
+
+    /// Ends the record that begins where the next one goes.
+    pub fn end_record(&self, world: &World, context: &mut Context, number: u32, words: u16) {
+        if !observation::has_room(context) {
+            self.drain(world, context);
+        }
+        observation::end_record(context, number, words);
     }
 
     /// Counts one executed instruction of a run that goes step by step.

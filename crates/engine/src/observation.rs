@@ -262,17 +262,18 @@ pub fn take_words(context: &mut Context) -> &'static [u64] {
     unsafe { std::slice::from_raw_parts(context.trace_start as *const u64, length as usize) }
 }
 
-/// Moves the words of an unfinished record, from `pointer` to `end`, to the start of the buffer.
-pub fn move_to_start(context: &Context, pointer: u64, end: u64) {
+/// Moves what an unfinished record that begins at `pointer` has in the buffer to the buffer's start.
+pub fn move_to_start(context: &Context, pointer: u64) {
+    let length = (context.trace_start + BUFFER).saturating_sub(pointer);
     // SAFETY: both ranges lie in the thread's buffer; they may overlap.
-    unsafe { std::ptr::copy(pointer as *const u8, context.trace_start as *mut u8, (end - pointer) as usize) };
+    unsafe { std::ptr::copy(pointer as *const u8, context.trace_start as *mut u8, length as usize) };
 }
 
-/// Ends a record that was interrupted by a fault.
-pub fn end_record(context: &mut Context, pointer: u64, number: u32, words: u16) {
-    // SAFETY: the record's first word is where the unit began to write.
-    unsafe { (pointer as *mut u64).write(u64::from(number)) };
-    context.trace_next = pointer + 8 * u64::from(words);
+/// Ends a record whose unit did not come to its end; there must be room for its first word.
+pub fn end_record(context: &mut Context, number: u32, words: u16) {
+    // SAFETY: the record's first word is where the unit would have written it itself.
+    unsafe { (context.trace_next as *mut u64).write(u64::from(number)) };
+    context.trace_next += 8 * u64::from(words);
 }
 
 /// Whether one more word fits.

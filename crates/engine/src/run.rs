@@ -46,10 +46,11 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         engine.count_exit();
         let exit = {
             let world = engine.world();
+            let exit = world.cache.exit(context.exit);
             if records {
-                engine.drain(&world, context);
+                engine.drain_after(&world, context, exit);
             }
-            world.cache.exit(context.exit)
+            exit
         };
         if let Some(steps) = &mut steps {
             steps.end(engine, context, exit);
@@ -67,7 +68,14 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
                 Flow::Goes => 0,
                 Flow::Ends => return,
             },
-            Exit::Budget { pc } => {
+            // Threads stop right at the branch, wherever its event was counted, so that the place is the same
+            // however the code was cut into units.
+            Exit::Budget { pc, branch, .. } if pc != branch => {
+                context.pc = pc;
+                context.budget = 1;
+                engine.world().host_up_to(pc, branch)
+            }
+            Exit::Budget { pc, .. } | Exit::Arrived { pc } => {
                 context.pc = pc;
                 out_of_budget(engine, context);
                 0

@@ -79,6 +79,11 @@ impl World {
         host
     }
 
+    /// A throw-away translation of the straight run from `pc` up to `end`.
+    pub fn host_up_to(&mut self, pc: u64, end: u64) -> u64 {
+        self.cache.host_up_to(&LiveCode(&self.space), pc, end)
+    }
+
     /// A throw-away translation of one instruction, on a page that stays writable.
     pub fn host_for_once(&mut self, pc: u64) -> u64 {
         self.cache.host_for_once(&LiveCode(&self.space), pc)

@@ -58,21 +58,23 @@ guest_programs! {
         rip_relative segment sse stack strings syscall_abi tight_loops traps vector_threads x87
     }
     threads {
-        c11_threads cancellation channels create_join exit_in_thread futexes local_destructors
-        main_exits mutex_processes mutexes openmp preempted_state primitives raw_clone
-        rust_threads spinning std_threads timed_waits timers
+        c11_threads cancellation channels clear_address create_join exit_in_thread futexes
+        large_transfers local_destructors main_exits mutex_processes mutexes openmp
+        preempted_state primitives raw_clone rust_threads socket_waits spinning standstill
+        std_threads timed_waits timers
     }
     signals {
-        alternate_stack async_state children crash_abrt crash_bus crash_fpe crash_handler_returns
+        alternate_stack async_state blocked_faults children crash_abrt crash_bus crash_fpe crash_handler_returns
         crash_ill crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
-        default_actions dispositions fault_kinds fault_registers from_outside interrupted
+        default_actions dispositions during_vfork fault_kinds fault_registers from_outside interrupted
         longjmp_repeated threads_directed timers_computing waiting
     }
     process {
-        controls exec exec_threads fork_basic fork_threads rust_process spawn vfork
+        controls exec exec_threads fork_basic fork_threads rust_process spawn spawn_beside_threads
+        vfork
     }
     memory {
-        brk code_threads dlopen_repeated kernel_pointers large mmap_forms mremap_mprotect own_code
+        brk code_beside_data code_threads dlopen_repeated kernel_pointers large mmap_forms mremap_mprotect own_code
         self_modifying shared_memory stack_overflow
     }
     proc {

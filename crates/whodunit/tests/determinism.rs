@@ -103,7 +103,8 @@ guest_programs! {
         mxcsr segment vector_threads
     }
     threads {
-        c11_threads create_join exit_in_thread local_destructors main_exits mutexes openmp
+        c11_threads clear_address create_join exit_in_thread large_transfers local_destructors
+        main_exits mutexes openmp
         preempted_state primitives raw_clone rust_threads spinning std_threads
     }
     signals {

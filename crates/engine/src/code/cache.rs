@@ -28,8 +28,11 @@ pub enum Exit {
     Direct { target: u64, link: u64 },
     /// A system call; the guest goes on at `next`.
     SystemCall { next: u64 },
-    /// The budget is used up just before a clock event.
-    Budget { pc: u64 },
+    /// The budget is used up before the clock event of `branch`, in the straight run that leads to it. An observed
+    /// unit's record ends there: its number and length.
+    Budget { pc: u64, branch: u64, record: Option<(u32, u16)> },
+    /// The end of a run up to a given instruction.
+    Arrived { pc: u64 },
     /// The instruction at `pc` cannot be fetched because of `address`.
     Unfetchable { pc: u64, address: u64 },
     /// The bytes at `pc` are no instruction, or one that raises a fixed trap.
@@ -133,6 +136,7 @@ pub struct CodeCache {
     assembler: Assembler,
     /// The unit under translation is not to be found again.
     anonymous: bool,
+    stop_at: Option<u64>,
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
@@ -170,6 +174,7 @@ impl CodeCache {
             generation: 0,
             assembler: Assembler::new(0),
             anonymous: false,
+            stop_at: None,
             catalogue: None,
             single_steps: false,
         };
@@ -242,6 +247,22 @@ impl CodeCache {
         self.anonymous = false;
         self.limits = limits;
         host
+    }
+
+    /// A translation of the straight run from `pc` up to the branch at `end`, for a thread that is to stop right there.
+    pub fn host_up_to(&mut self, code: &dyn GuestCode, pc: u64, end: u64) -> u64 {
+        self.make_room();
+        self.anonymous = true;
+        self.stop_at = Some(end);
+        let host = self.translate(code, pc);
+        self.stop_at = None;
+        self.anonymous = false;
+        host
+    }
+
+    /// Where the unit under translation must end, if not where it likes.
+    pub(super) fn stop_at(&self) -> Option<u64> {
+        self.stop_at
     }
 
     /// Translates the target of a direct branch and links the branch to it.

@@ -5,7 +5,8 @@
 //! their accesses is constant and kept once, in the catalogue. Records of one thread are in program order, and buffers
 //! are emptied before the turn changes hands, so batches are in program order across threads.
 //!
-//! May miss: the single elements of gathers and scatters (the base is reported), and accesses of system calls.
+//! May miss: the single elements of gathers and scatters and the index of `xlat` (the base is reported), and accesses
+//! of system calls.
 
 use guest::instruction::{self, RegisterSet, memory_used, register_number, registers_used, repeats};
 use iced_x86::{
@@ -210,7 +211,9 @@ impl Planner {
 
     fn base(&mut self, words: &mut Vec<Word>, used: &UsedMemory) -> (u16, i64) {
         let displacement = used.displacement() as i64;
-        let index = if used.index().is_vector_register() { Register::None } else { used.index() };
+        // Neither a vector of indices nor the byte index of `xlat` is part of a sum that one instruction computes.
+        let plain = used.index().is_gpr64() || used.index().is_gpr32();
+        let index = if plain { used.index() } else { Register::None };
         let operand = Operand { base: used.base(), index, scale: used.scale() as u32 };
         if matches!(used.base(), Register::RIP | Register::EIP) || used.base() == Register::None && index == Register::None {
             return (0, displacement);

@@ -60,7 +60,9 @@ struct Observer {
 pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, head: u64, limits: Limits) -> Output {
     let mut factory = cache.catalogue().is_some().then(InstructionInfoFactory::new);
     let mut used = RegisterSet::default();
+    let stop_at = cache.stop_at();
     let admits = |instruction: &Instruction| match &mut factory {
+        _ if stop_at == Some(instruction.ip()) => false,
         Some(factory) => {
             used = used.union(registers_used(factory, instruction));
             leaves_scratch(used)
@@ -87,7 +89,8 @@ impl Emitter<'_> {
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {
-                self.count_event(placement, instruction);
+                let branch = path.instructions[placement.branch].ip();
+                self.count_event(placement, instruction, branch);
             }
             let last = index + 1 == path.instructions.len();
             let transfers = last && path.end == End::Transfer;
@@ -117,6 +120,7 @@ impl Emitter<'_> {
         }
         match end {
             End::Transfer => {}
+            End::Continues(pc) if self.cache.stop_at() == Some(pc) => self.leave(pc, Exit::Arrived { pc }),
             End::Continues(pc) => {
                 self.link(None, pc);
             }
@@ -231,10 +235,15 @@ impl Emitter<'_> {
     fn finish_side_exits(&mut self) {
         let Some(mut observer) = self.observer.take() else { return };
         let scratch = observer.plan.scratch;
+        let unit = observer.unit;
         for (patch, target, executed, words) in std::mem::take(&mut observer.side_exits) {
             let here = self.asm.here();
             self.asm.aim(patch, here);
-            let record = self.new_record(observer.unit, executed, words);
+            // Only running over the end of the buffer can fault here.
+            let observed = Some(Observed { unit, executed, words, scratch: Some(scratch) });
+            let disturbance = Disturbance { observed, ..Disturbance::default() };
+            self.output.steps.push(Step { host: here, pc: target, disturbance });
+            let record = self.new_record(unit, executed, words);
             write_record(self.asm, self.layout, scratch, record, words);
             if target == observer.head && !self.cache.single_steps {
                 self.asm.jump(observer.body);
@@ -294,7 +303,7 @@ impl Emitter<'_> {
         patch
     }
 
-    fn count_event(&mut self, placement: &Placement, instruction: &Instruction) {
+    fn count_event(&mut self, placement: &Placement, instruction: &Instruction, branch: u64) {
         let pc = instruction.ip();
         let budget = self.layout.budget();
         self.step(pc, Disturbance::default());
@@ -304,7 +313,7 @@ impl Emitter<'_> {
                     Form::Subtract => self.asm.subtract_slot(budget, 1),
                     _ => self.asm.decrement_slot(budget),
                 }
-                let stub = self.budget_exit(pc, |_| {});
+                let stub = self.budget_exit(pc, branch, |_| {});
                 self.asm.jump_if(Condition::NOT_ZERO.inverted(), stub);
             }
             // Counted where RCX is spilled anyway.
@@ -316,7 +325,7 @@ impl Emitter<'_> {
             Form::KeepFlags => {
                 let home = self.layout.spill(0);
                 self.asm.store_slot(home, CX);
-                self.count_in_rcx(pc, |asm| asm.load_slot(CX, home));
+                self.count_in_rcx(pc, branch, |asm| asm.load_slot(CX, home));
                 self.asm.load_slot(CX, home);
             }
         }
@@ -324,12 +333,12 @@ impl Emitter<'_> {
     }
 
     /// Counts through RCX, whose value `restore` can bring back; `loop` decrements and tests without flags.
-    fn count_in_rcx(&mut self, pc: u64, restore: impl Fn(&mut Assembler)) {
+    fn count_in_rcx(&mut self, pc: u64, branch: u64, restore: impl Fn(&mut Assembler)) {
         let budget = self.layout.budget();
         self.asm.load_slot(CX, budget);
         self.step(pc, Disturbance { counting: Counting::Loaded, ..Disturbance::default() });
         self.asm.raw(&[0xe2, 5]); // loop over the jump
-        let stub = self.budget_exit(pc, restore);
+        let stub = self.budget_exit(pc, branch, restore);
         self.asm.jump(stub);
         self.step(pc, Disturbance { counting: Counting::Taken, ..Disturbance::default() });
         self.asm.store_slot(budget, CX);
@@ -337,18 +346,17 @@ impl Emitter<'_> {
     }
 
     /// The way out when the budget is used up; an observed unit's record ends just before the event.
-    fn budget_exit(&mut self, pc: u64, restore: impl FnOnce(&mut Assembler)) -> u64 {
+    fn budget_exit(&mut self, pc: u64, branch: u64, restore: impl FnOnce(&mut Assembler)) -> u64 {
         let layout = self.layout;
         let open = self.observer.as_ref().filter(|observer| !observer.complete);
         let Some((unit, executed, words, scratch)) =
             open.map(|observer| (observer.unit, observer.executed, observer.words, observer.plan.scratch))
         else {
-            return self.cache.emit_exit(Exit::Budget { pc }, restore);
+            return self.cache.emit_exit(Exit::Budget { pc, branch, record: None }, restore);
         };
-        let record = self.new_record(unit, executed, words);
-        self.cache.emit_exit(Exit::Budget { pc }, |asm| {
+        let record = Some((self.new_record(unit, executed, words), words));
+        self.cache.emit_exit(Exit::Budget { pc, branch, record }, |asm| {
             restore(asm);
-            write_record(asm, layout, scratch, record, words);
             restore_scratch(asm, layout, scratch);
         })
     }
@@ -450,7 +458,7 @@ impl Emitter<'_> {
         let uncounted = instruction.flow_control() == FlowControl::IndirectBranch && !self.counted;
         if uncounted {
             let home = self.layout.gpr(RCX);
-            self.count_in_rcx(instruction.ip(), |asm| asm.load_slot(CX, home));
+            self.count_in_rcx(instruction.ip(), instruction.ip(), |asm| asm.load_slot(CX, home));
             if reads_rcx(instruction) {
                 self.asm.load_slot(CX, home);
             }

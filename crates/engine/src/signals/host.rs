@@ -151,9 +151,9 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
         // SAFETY: all synchronous signals carry an address.
         let address = unsafe { info.si_addr() } as u64;
         if observation::is_overrun(context, address) {
-            return make_room(engine, &world, context, observed, address, frame);
+            return make_room(engine, &world, context, observed, frame);
         }
-        end_record(engine, &mut world, context, observed, frame);
+        end_record(engine, &mut world, context, observed);
     }
     drop(world);
     undo(context, &step, frame);
@@ -175,40 +175,24 @@ fn make_room(
     world: &World,
     context: &mut Context,
     observed: Observed,
-    end: u64,
     frame: &mut libc::ucontext_t,
 ) {
     let Some((pointer, _)) = observed.scratch else { return };
     let register = &mut frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize];
     engine.drain(world, context);
-    observation::move_to_start(context, *register as u64, end);
+    observation::move_to_start(context, *register as u64);
     *register = context.trace_start as i64;
 }
 
 /// A fault in an observed unit: its record ends before the instruction that faulted.
-fn end_record(
-    engine: &Engine,
-    world: &mut World,
-    context: &mut Context,
-    observed: Observed,
-    frame: &libc::ucontext_t,
-) {
+fn end_record(engine: &Engine, world: &mut World, context: &mut Context, observed: Observed) {
     let Observed { unit, executed, words, scratch } = observed;
     let facts = match scratch {
         Some(_) => RecordFacts { unit, executed, words, retracts: false },
         None => RecordFacts { unit, executed, words: 1, retracts: true },
     };
-    let pointer = match scratch {
-        Some((pointer, _)) => frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize] as u64,
-        None => {
-            if !observation::has_room(context) {
-                engine.drain(world, context);
-            }
-            context.trace_next
-        }
-    };
     if let Some(number) = world.cache.catalogue_mut().map(|catalogue| catalogue.add_record(facts)) {
-        observation::end_record(context, pointer, number, facts.words);
+        engine.end_record(world, context, number, facts.words);
     }
 }
 

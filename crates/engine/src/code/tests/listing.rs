@@ -147,7 +147,7 @@ impl Listing<'_> {
                 format!("direct to {}, link at {}", self.names.guest(target), self.names.host(link))
             }
             Exit::SystemCall { next } => format!("system call, next is {}", self.names.guest(next)),
-            Exit::Budget { pc } => format!("budget at {}", self.names.guest(pc)),
+            Exit::Budget { pc, .. } => format!("budget at {}", self.names.guest(pc)),
             Exit::Unfetchable { pc, address } => {
                 format!("unfetchable {} because of {}", self.names.guest(pc), self.names.guest(address))
             }

@@ -143,7 +143,7 @@ fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i6
             Exit::SystemCall { .. } => return Ending::Done,
             Exit::Indirect => cache.host_for_indirect(code, context.branch_target),
             Exit::Direct { target, link } => cache.link(code, target, link),
-            Exit::Budget { pc } => {
+            Exit::Budget { pc, .. } => {
                 context.budget = 1;
                 if context.clock() - start > MOST_EVENTS {
                     break;

@@ -60,7 +60,7 @@ fn run(machine: &mut Machine, cache: &mut CodeCache, state: &State, stop_at: u64
             stopped = Some(context.clock() - start);
         }
         host = match exit {
-            Exit::Budget { pc } => {
+            Exit::Budget { pc, .. } => {
                 if !has_stopped {
                     clocks.push(context.clock() - start);
                     context.set_quantum(QUANTUM);
