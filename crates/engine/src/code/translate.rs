@@ -186,7 +186,7 @@ impl Emitter<'_> {
                 }
                 Word::Narrow(operand, displacement) => {
                     let narrow = register_named(value).full_register32();
-                    self.load_sum(Code::Lea_r32_m, narrow, operand, displacement);
+                    self.load_sum(Code::Lea_r32_m, narrow, operand, i64::from(displacement as i32));
                     value
                 }
             };
@@ -195,7 +195,8 @@ impl Emitter<'_> {
     }
 
     fn load_sum(&mut self, code: Code, to: Register, operand: Operand, displacement: i64) {
-        let size = if displacement == 0 { 0 } else { 8 };
+        let wide = if code == Code::Lea_r32_m { 4 } else { 8 };
+        let size = if displacement == 0 { 0 } else { wide };
         let memory = MemoryOperand::new(operand.base, operand.index, operand.scale, displacement, size, false, Register::None);
         let lea = Instruction::with2(code, to, memory).expect("every operand can be computed");
         self.encode(&lea);

@@ -102,9 +102,7 @@ fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) 
     };
     let (tell, hear) = mpsc::channel();
     // The new host thread inherits the mask: it must not be interrupted before it is a guest thread.
-    let spawned = std::thread::Builder::new()
-        .stack_size(HOST_STACK)
-        .spawn(move || host_thread(engine, seed, &tell));
+    let spawned = std::thread::Builder::new().stack_size(HOST_STACK).spawn(move || host_thread(engine, seed, &tell));
     let tid: Option<i32> = spawned.ok().and_then(|_| hear.recv().ok());
     let Some(tid) = tid else { return error(libc::EAGAIN) };
     if request.has(PARENT_SETTID) && kernel::write(request.parent_tid, tid).is_err() {

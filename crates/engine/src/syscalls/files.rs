@@ -38,11 +38,24 @@ pub fn open(engine: &Engine, context: &mut Context, number: u64, arguments: Argu
         Some(b"exe") => return open_executable(engine, flags),
         _ => {}
     }
-    let result = waiting::anything(engine, context, number, arguments);
+    let directory = if number as i64 == libc::SYS_open { libc::AT_FDCWD as i64 as u64 } else { arguments[0] };
+    let result = if engine.turn.is_alone() || may_wait(directory, path_at) {
+        waiting::anything(engine, context, number, arguments)
+    } else {
+        kernel::call(number, arguments)
+    };
     if result >= 0 && is_descriptor_directory(&path) {
         engine.world().process.directories.insert(result as i32);
     }
     result
+}
+
+/// Whether opening a file may wait for somebody: the other end of a FIFO, a device.
+fn may_wait(directory: u64, path_at: u64) -> bool {
+    let mut status = [0u64; 18];
+    let arguments = [directory, path_at, status.as_mut_ptr() as u64, 0, 0, 0];
+    let found = kernel::call(libc::SYS_newfstatat as u64, arguments) == 0;
+    found && matches!(status[3] as u32 & libc::S_IFMT, libc::S_IFIFO | libc::S_IFCHR)
 }
 
 fn is_descriptor_directory(path: &[u8]) -> bool {
@@ -74,7 +87,9 @@ fn maps(engine: &Engine) -> Vec<u8> {
     let world = engine.world();
     let mut shown = Vec::new();
     for line in text.lines() {
-        let Some(start) = line.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok()) else { continue };
+        let Some(start) = line.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok()) else {
+            continue;
+        };
         let Some((_, mapping)) = world.space.find(start) else { continue };
         let _ = match () {
             () if world.process.stack.contains(&start) => writeln!(shown, "{}[stack]", pad(line)),

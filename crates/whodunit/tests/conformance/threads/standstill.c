@@ -2,7 +2,9 @@
 //@ cc: -O2 -pthread
 #include "check.h"
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
@@ -20,7 +22,10 @@ static void alarmed(int signal) {
     exit(0);
 }
 
+static atomic_int started;
+
 static void *wait_for_mutex(void *argument) {
+    started = 1;
     pthread_mutex_lock(&held);
     return argument;
 }
@@ -30,6 +35,9 @@ int main(void) {
     pthread_mutex_lock(&held);
     pthread_t other;
     MUST(pthread_create(&other, NULL, wait_for_mutex, NULL) == 0);
+    // The first thread is the last to wait.
+    while (!started)
+        sched_yield();
     before = processor_seconds();
     alarm(1);
     pthread_mutex_lock(&held);
