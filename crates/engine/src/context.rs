@@ -249,6 +249,7 @@ impl Layout {
     }
 
     /// A layout with a made-up base, for tests that only look at emitted bytes.
+    #[cfg(test)]
     pub fn for_listing() -> Layout {
         Layout { base: 0x1000 }
     }

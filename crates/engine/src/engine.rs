@@ -104,7 +104,13 @@ static ENGINE: OnceLock<Engine> = OnceLock::new();
 
 impl Engine {
     /// Starts the engine of this process; there can be only one.
-    pub fn start(world: World, turn: Turn, options: Options, private: PrivateDescriptors, host: Box<dyn Host>) -> &'static Engine {
+    pub fn start(
+        world: World,
+        turn: Turn,
+        options: Options,
+        private: PrivateDescriptors,
+        host: Box<dyn Host>,
+    ) -> &'static Engine {
         let recorder = match options.observation {
             Observation::Nothing | Observation::Discard => Recorder::Discard,
             Observation::Count => Recorder::Count(Counter::default()),

@@ -22,5 +22,5 @@ mod world;
 
 pub use context::Fault;
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Stats, ThreadFacts};
-pub use observation::{Counts, Observation, Tally};
 pub use launch::{LaunchError, Program, launch};
+pub use observation::{Counts, Observation, Tally};

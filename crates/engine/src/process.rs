@@ -42,16 +42,18 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    fn whodunit_vfork(flags: u64, stack: u64, function: extern "C" fn(*mut Child), argument: *mut Child) -> i64;
+    fn whodunit_vfork(flags: u64, stack: u64, function: extern "C" fn(*mut ()), argument: *mut ()) -> i64;
 }
 
-#[repr(C)]
+type Body = Box<dyn FnOnce(&mut Context)>;
+
 struct Child {
     context: *mut Context,
-    body: Option<Box<dyn FnOnce(&mut Context)>>,
+    body: Option<Body>,
 }
 
-extern "C" fn child_main(child: *mut Child) {
+extern "C" fn child_main(child: *mut ()) {
+    let child: *mut Child = child.cast();
     // SAFETY: the parent, suspended until we are gone, keeps both alive; we are the only user meanwhile.
     let (child, context) = unsafe { (&mut *child, &mut *(*child).context) };
     if let Some(body) = child.body.take() {
@@ -70,7 +72,7 @@ pub fn vfork(context: &mut Context, flags: u64, body: impl FnOnce(&mut Context) 
     let top = (stack.as_mut_ptr() as u64 + STACK_SIZE as u64) & !15;
     // SAFETY: the child has its own stack and never returns into ours; the kernel suspends us until it is done, and
     // shared state changes only as if this thread had changed it.
-    let pid = unsafe { whodunit_vfork(flags, top, child_main, &mut child) };
+    let pid = unsafe { whodunit_vfork(flags, top, child_main, (&raw mut child).cast()) };
     let wake = context.wake.load(std::sync::atomic::Ordering::SeqCst);
     // SAFETY: as above.
     unsafe { std::ptr::write(context, saved) };

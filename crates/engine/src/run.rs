@@ -105,9 +105,8 @@ struct Steps {
 impl Steps {
     fn begin(&mut self, engine: &Engine, context: &Context) {
         let world = engine.world();
-        self.current = decode_at(&LiveCode(&world.space), context.pc)
-            .ok()
-            .map(|instruction| (instruction, context.gpr[RCX]));
+        self.current =
+            decode_at(&LiveCode(&world.space), context.pc).ok().map(|instruction| (instruction, context.gpr[RCX]));
     }
 
     /// An instruction that faulted, or was not reached, has not run.

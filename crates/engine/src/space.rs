@@ -41,11 +41,7 @@ impl Zones {
     };
 
     /// For programs linked at a low address: libraries and the cache come close to them.
-    pub const FIXED: Zones = Zones {
-        near: (0x1800_0000, 0x4000_0000),
-        cache: 0x4000_0000,
-        ..Zones::RELOCATABLE
-    };
+    pub const FIXED: Zones = Zones { near: (0x1800_0000, 0x4000_0000), cache: 0x4000_0000, ..Zones::RELOCATABLE };
 
     /// The layout for a program that occupies `span` if it is linked at a fixed address.
     pub fn for_program(fixed_span: Option<(u64, u64)>) -> Zones {

@@ -17,7 +17,16 @@ use std::time::{Duration, Instant};
 /// What a thread waits for.
 #[derive(Clone, Debug)]
 pub enum Wait {
-    Futex { address: u64, bitset: u32 },
+    Futex {
+        address: u64,
+        bitset: u32,
+    },
+    /// A futex that other processes may share: also over when its word is no longer what it was.
+    SharedFutex {
+        address: u64,
+        bitset: u32,
+        word: u32,
+    },
     Descriptors(Vec<libc::pollfd>),
     Time,
 }
@@ -33,7 +42,10 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 enum Status {
     Runnable,
-    Waiting { wait: Wait, deadline: Option<Instant> },
+    Waiting {
+        wait: Wait,
+        deadline: Option<Instant>,
+    },
     /// In a system call that the engine does not look into.
     Outside,
 }
@@ -83,6 +95,9 @@ pub struct Turn {
 /// How long a signal that was sent may take to arrive before a standstill counts as a deadlock.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// How often an idle program looks at words that another process may change.
+const SHARED_INTERVAL: Duration = Duration::from_millis(1);
+
 /// What `pick` found.
 enum Choice {
     Picked,
@@ -96,8 +111,7 @@ impl Turn {
         let id = ThreadId(1);
         first.thread = id.0;
         first.set_quantum(quantum as i64);
-        let thread =
-            Thread { context: ContextRef::of(first), status: Status::Runnable, outcome: Outcome::Satisfied };
+        let thread = Thread { context: ContextRef::of(first), status: Status::Runnable, outcome: Outcome::Satisfied };
         let stats = TurnStats { threads: 1, schedule_hash: 0xcbf2_9ce4_8422_2325, ..TurnStats::default() };
         let state = State {
             current: Some(id),
@@ -109,7 +123,12 @@ impl Turn {
             quantum,
             stats,
         };
-        Turn { state: Mutex::new(state), count: AtomicU32::new(1), kick: AtomicU32::new(u32::MAX), watcher: OnceLock::new() }
+        Turn {
+            state: Mutex::new(state),
+            count: AtomicU32::new(1),
+            kick: AtomicU32::new(u32::MAX),
+            watcher: OnceLock::new(),
+        }
     }
 
     /// The descriptor that wakes the idle thread out of a poll.
@@ -142,12 +161,6 @@ impl Turn {
         state.threads.insert(id, Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied });
         self.count.fetch_add(1, Ordering::SeqCst);
         id
-    }
-
-    /// Takes back a thread that could not be created.
-    pub fn forget(&self, id: ThreadId) {
-        self.lock().threads.remove(&id);
-        self.count.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The first wait for the turn of a thread's host thread.
@@ -228,7 +241,7 @@ impl Turn {
         let me = ThreadId(context.thread);
         {
             let mut state = self.lock();
-            if let Wait::Futex { address, bitset } = wait {
+            if let Wait::Futex { address, bitset } | Wait::SharedFutex { address, bitset, .. } = wait {
                 state.futexes.entry(address).or_default().push_back((me, bitset));
             }
             state.thread(context).status = Status::Waiting { wait, deadline };
@@ -264,7 +277,8 @@ impl Turn {
         let moved: Vec<(ThreadId, u32)> = waiters.drain(..waiters.len().min(count as usize)).collect();
         for &(id, bitset) in &moved {
             if let Some(thread) = state.threads.get_mut(&id)
-                && let Status::Waiting { wait: Wait::Futex { address, .. }, .. } = &mut thread.status
+                && let Status::Waiting { wait: Wait::Futex { address, .. } | Wait::SharedFutex { address, .. }, .. } =
+                    &mut thread.status
             {
                 *address = to;
                 state.futexes.entry(to).or_default().push_back((id, bitset));
@@ -305,7 +319,9 @@ impl Turn {
                 if deadlocked {
                     let since = *standstill.get_or_insert_with(Instant::now);
                     timeout = GRACE.checked_sub(since.elapsed());
-                    if timeout.is_none() && let Some(watcher) = self.watcher.get() {
+                    if timeout.is_none()
+                        && let Some(watcher) = self.watcher.get()
+                    {
                         watcher.deadlock();
                     }
                 } else {
@@ -342,7 +358,7 @@ impl Turn {
                 Status::Runnable if state.current == Some(id) => "running".to_owned(),
                 Status::Runnable => "runnable".to_owned(),
                 Status::Outside => "in a system call".to_owned(),
-                Status::Waiting { wait: Wait::Futex { address, .. }, .. } => {
+                Status::Waiting { wait: Wait::Futex { address, .. } | Wait::SharedFutex { address, .. }, .. } => {
                     format!("waiting for the futex at {address:#x}")
                 }
                 Status::Waiting { wait: Wait::Descriptors(polls), .. } => {
@@ -371,7 +387,7 @@ impl State {
     /// Ends a thread's wait because of a signal; tells whether it was waiting.
     fn interrupt(&mut self, id: ThreadId) -> bool {
         let Some(Thread { status: Status::Waiting { wait, .. }, .. }) = self.threads.get(&id) else { return false };
-        if let Wait::Futex { address, .. } = *wait {
+        if let Wait::Futex { address, .. } | Wait::SharedFutex { address, .. } = *wait {
             self.remove_waiter(address, id);
         }
         self.satisfy(id, Outcome::Interrupted);
@@ -453,9 +469,12 @@ impl State {
         let mut ended = Vec::new();
         for (&id, thread) in &mut self.threads {
             let Status::Waiting { wait, deadline } = &mut thread.status else { continue };
-            if let Wait::Descriptors(polls) = wait
-                && any_ready(polls)
-            {
+            let satisfied = match wait {
+                Wait::Descriptors(polls) => any_ready(polls),
+                Wait::SharedFutex { address, word, .. } => kernel::read::<u32>(*address) != Ok(*word),
+                Wait::Futex { .. } | Wait::Time => false,
+            };
+            if satisfied {
                 ended.push((id, Outcome::Satisfied));
             } else if let Some(deadline) = *deadline
                 && *now.get_or_insert_with(Instant::now) >= deadline
@@ -464,8 +483,10 @@ impl State {
             }
         }
         for (id, outcome) in ended {
-            if let Some(Thread { status: Status::Waiting { wait: Wait::Futex { address, .. }, .. }, .. }) =
-                self.threads.get(&id)
+            if let Some(Thread {
+                status: Status::Waiting { wait: Wait::Futex { address, .. } | Wait::SharedFutex { address, .. }, .. },
+                ..
+            }) = self.threads.get(&id)
             {
                 let address = *address;
                 self.remove_waiter(address, id);
@@ -480,19 +501,23 @@ impl State {
         let mut first: Option<Instant> = None;
         for thread in self.threads.values() {
             let Status::Waiting { wait, deadline } = &thread.status else { continue };
-            if let Wait::Descriptors(wanted) = wait {
-                polls.extend_from_slice(wanted);
+            let mut look_again = None;
+            match wait {
+                Wait::Descriptors(wanted) => polls.extend_from_slice(wanted),
+                Wait::SharedFutex { .. } => look_again = Some(Instant::now() + SHARED_INTERVAL),
+                Wait::Futex { .. } | Wait::Time => {}
             }
-            first = [first, *deadline].into_iter().flatten().min();
+            first = [first, *deadline, look_again].into_iter().flatten().min();
         }
         (polls, first.map(|deadline| deadline.saturating_duration_since(Instant::now())))
     }
 
     fn is_deadlocked(&self) -> bool {
         !self.threads.is_empty()
-            && self.threads.values().all(|thread| {
-                matches!(thread.status, Status::Waiting { wait: Wait::Futex { .. }, deadline: None })
-            })
+            && self
+                .threads
+                .values()
+                .all(|thread| matches!(thread.status, Status::Waiting { wait: Wait::Futex { .. }, deadline: None }))
     }
 }
 

@@ -1,8 +1,8 @@
 //! All that belongs to the guest process as a whole: its code, its address space, its signal dispositions.
 
 use crate::code::cache::CodeCache;
-use crate::guest_code::LiveCode;
 use crate::context::Context;
+use crate::guest_code::LiveCode;
 use crate::kernel::{self, Arguments};
 use crate::signals::Actions;
 use crate::space::{GuestSpace, PAGE, Protection, Shared};
@@ -148,7 +148,8 @@ impl World {
     }
 
     pub fn open_guarded_in(&mut self, range: Range<u64>) {
-        let pages: Vec<u64> = self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(&page, _)| page).collect();
+        let pages: Vec<u64> =
+            self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(&page, _)| page).collect();
         for page in pages {
             self.write_to_guarded(page * PAGE);
         }
@@ -166,7 +167,8 @@ impl World {
     /// To be called when the mapping of `range` changes in any way.
     pub fn mapping_changed(&mut self, range: Range<u64>) {
         self.cache.invalidate(range.clone());
-        let gone: Vec<u64> = self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(&page, _)| page).collect();
+        let gone: Vec<u64> =
+            self.guarded.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(&page, _)| page).collect();
         for page in gone {
             self.guarded.remove(&page);
         }

@@ -59,9 +59,7 @@ impl ReadAt for &[u8] {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
-        let end = start
-            .checked_add(buffer.len())
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        let end = start.checked_add(buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         let bytes = self.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(bytes);
         Ok(())
@@ -121,17 +119,9 @@ pub struct ProgramHeaders {
 impl Image {
     /// Start of the lowest page and end of the highest page that any segment needs.
     pub fn span(&self) -> (u64, u64) {
-        let lowest = self
-            .segments
-            .iter()
-            .map(|segment| segment.vaddr)
-            .min()
-            .unwrap_or(0);
+        let lowest = self.segments.iter().map(|segment| segment.vaddr).min().unwrap_or(0);
         let highest = self.segments.iter().map(Segment::end).max().unwrap_or(0);
-        (
-            lowest & !(PAGE_SIZE - 1),
-            highest.next_multiple_of(PAGE_SIZE),
-        )
+        (lowest & !(PAGE_SIZE - 1), highest.next_multiple_of(PAGE_SIZE))
     }
 }
 
@@ -261,16 +251,12 @@ impl RawHeader {
 
     fn to_segment(&self, file_length: u64) -> Result<Segment, Unfit> {
         if self.file_size > self.memory_size {
-            return Err(Unfit::Malformed(
-                "a segment is larger in the file than in memory",
-            ));
+            return Err(Unfit::Malformed("a segment is larger in the file than in memory"));
         }
         match self.vaddr.checked_add(self.memory_size) {
             Some(end) if end <= ADDRESS_LIMIT => {}
             _ => {
-                return Err(Unfit::Malformed(
-                    "a segment lies outside the 47-bit address space",
-                ));
+                return Err(Unfit::Malformed("a segment lies outside the 47-bit address space"));
             }
         }
         if self.file_size > 0 {
@@ -294,9 +280,7 @@ impl RawHeader {
             _ => return Err(Unfit::Truncated),
         }
         if self.vaddr % PAGE_SIZE != self.file_offset % PAGE_SIZE {
-            return Err(Unfit::Malformed(
-                "a segment's place in the file does not fit its address",
-            ));
+            return Err(Unfit::Malformed("a segment's place in the file does not fit its address"));
         }
         Ok(())
     }
@@ -307,9 +291,7 @@ impl RawHeader {
             return Ok(PAGE_SIZE);
         }
         if self.align > ADDRESS_LIMIT {
-            return Err(Unfit::Malformed(
-                "a segment asks for an alignment larger than the address space",
-            ));
+            return Err(Unfit::Malformed("a segment asks for an alignment larger than the address space"));
         }
         Ok(self.align.max(PAGE_SIZE))
     }
@@ -322,29 +304,19 @@ fn read_program_headers(file: &dyn ReadAt, header: &FileHeader) -> Result<Vec<Ra
     }
     let mut table = vec![0; table_size];
     read(file, header.headers_offset, &mut table)?;
-    Ok(table
-        .chunks_exact(PROGRAM_HEADER_SIZE)
-        .map(RawHeader::from_bytes)
-        .collect())
+    Ok(table.chunks_exact(PROGRAM_HEADER_SIZE).map(RawHeader::from_bytes).collect())
 }
 
 fn read_interpreter(file: &dyn ReadAt, raw: &RawHeader) -> Result<Vec<u8>, Unfit> {
     if raw.file_size < 2 || raw.file_size > INTERPRETER_LIMIT {
-        return Err(Unfit::Malformed(
-            "the path of its dynamic loader has an impossible length",
-        ));
+        return Err(Unfit::Malformed("the path of its dynamic loader has an impossible length"));
     }
     let mut path = vec![0; raw.file_size as usize];
     read(file, raw.file_offset, &mut path)?;
     if path.last() != Some(&0) {
-        return Err(Unfit::Malformed(
-            "the path of its dynamic loader has no end",
-        ));
+        return Err(Unfit::Malformed("the path of its dynamic loader has no end"));
     }
-    let length = path
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(path.len());
+    let length = path.iter().position(|&byte| byte == 0).unwrap_or(path.len());
     path.truncate(length);
     Ok(path)
 }
@@ -354,10 +326,7 @@ fn check_layout(segments: &[Segment]) -> Result<(), Unfit> {
     if segments.is_empty() {
         return Err(Unfit::NoLoadableSegment);
     }
-    if segments
-        .windows(2)
-        .any(|pair| pair[0].end() > pair[1].vaddr)
-    {
+    if segments.windows(2).any(|pair| pair[0].end() > pair[1].vaddr) {
         return Err(Unfit::Malformed("two of its segments overlap"));
     }
     Ok(())
@@ -376,11 +345,10 @@ fn read(file: &dyn ReadAt, offset: u64, buffer: &mut [u8]) -> Result<(), Unfit> 
         Some(end) if end <= file.size() => {}
         _ => return Err(Unfit::Truncated),
     }
-    file.read_at(offset, buffer)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Unfit::Truncated,
-            kind => Unfit::Unreadable(kind),
-        })
+    file.read_at(offset, buffer).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Unfit::Truncated,
+        kind => Unfit::Unreadable(kind),
+    })
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {

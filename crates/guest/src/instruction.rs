@@ -181,9 +181,8 @@ pub fn may_fault(instruction: &Instruction) -> bool {
                 | OpKind::Immediate32to64
         )
     });
-    let other_registers = (0..instruction.op_count()).any(|operand| {
-        instruction.op_kind(operand) == OpKind::Register && !instruction.op_register(operand).is_gpr()
-    });
+    let other_registers = (0..instruction.op_count())
+        .any(|operand| instruction.op_kind(operand) == OpKind::Register && !instruction.op_register(operand).is_gpr());
     memory
         || other_registers
         || instruction.is_stack_instruction()
@@ -195,6 +194,11 @@ pub fn may_fault(instruction: &Instruction) -> bool {
 pub fn enters_kernel(instruction: &Instruction) -> bool {
     matches!(
         instruction.mnemonic(),
-        Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Sysret | Mnemonic::Sysexit | Mnemonic::Iret | Mnemonic::Iretq
+        Mnemonic::Syscall
+            | Mnemonic::Sysenter
+            | Mnemonic::Sysret
+            | Mnemonic::Sysexit
+            | Mnemonic::Iret
+            | Mnemonic::Iretq
     )
 }

@@ -31,9 +31,8 @@ pub fn parse_shebang(head: &[u8]) -> Option<Shebang> {
     }
     let name_start = find(&buffer, 2, end, |byte| !is_blank(byte)).filter(|&start| start != end)?;
     let separator = find(&buffer, name_start, end, is_terminator);
-    let argument_start = separator
-        .filter(|&at| buffer[at] != 0)
-        .and_then(|at| find(&buffer, at, end, |byte| !is_blank(byte)));
+    let argument_start =
+        separator.filter(|&at| buffer[at] != 0).and_then(|at| find(&buffer, at, end, |byte| !is_blank(byte)));
     Some(Shebang {
         interpreter: word(&buffer[name_start..separator.unwrap_or(end)]),
         argument: argument_start.map(|start| word(&buffer[start..end])),
@@ -53,22 +52,13 @@ fn line_end(buffer: &[u8; HEAD_SIZE]) -> Option<usize> {
 }
 
 /// First index in `from..=last` whose byte `matches`.
-fn find(
-    buffer: &[u8; HEAD_SIZE],
-    from: usize,
-    last: usize,
-    matches: impl Fn(u8) -> bool,
-) -> Option<usize> {
+fn find(buffer: &[u8; HEAD_SIZE], from: usize, last: usize, matches: impl Fn(u8) -> bool) -> Option<usize> {
     (from..=last).find(|&at| matches(buffer[at]))
 }
 
 /// `bytes` up to the first NUL.
 fn word(bytes: &[u8]) -> Vec<u8> {
-    bytes
-        .iter()
-        .copied()
-        .take_while(|&byte| byte != 0)
-        .collect()
+    bytes.iter().copied().take_while(|&byte| byte != 0).collect()
 }
 
 fn is_blank(byte: u8) -> bool {
@@ -95,15 +85,9 @@ mod tests {
     #[test]
     fn ordinary_lines() {
         check(b"#!/bin/sh\necho hello\n", Some(("/bin/sh", None)));
-        check(
-            b"#!/usr/bin/env python3\n",
-            Some(("/usr/bin/env", Some("python3"))),
-        );
+        check(b"#!/usr/bin/env python3\n", Some(("/usr/bin/env", Some("python3"))));
         check(b"#! \t/bin/sh\t -e \t\n", Some(("/bin/sh", Some("-e"))));
-        check(
-            b"#!/bin/awk -f  -v\tx \n",
-            Some(("/bin/awk", Some("-f  -v\tx"))),
-        );
+        check(b"#!/bin/awk -f  -v\tx \n", Some(("/bin/awk", Some("-f  -v\tx"))));
         check(b"#!/bin/sh", Some(("/bin/sh", None)));
         check(b"#!/bin/sh -e", Some(("/bin/sh", Some("-e"))));
         check(b"#!/bin/sh\r\n", Some(("/bin/sh\r", None)));
@@ -111,14 +95,7 @@ mod tests {
 
     #[test]
     fn not_scripts() {
-        for head in [
-            &b""[..],
-            b"#",
-            b"\x7fELF",
-            b" #!/bin/sh\n",
-            b"#!\n/bin/sh",
-            b"#! \t \n",
-        ] {
+        for head in [&b""[..], b"#", b"\x7fELF", b" #!/bin/sh\n", b"#!\n/bin/sh", b"#! \t \n"] {
             check(head, None);
         }
     }
@@ -142,9 +119,6 @@ mod tests {
 
         let argument = "a".repeat(400);
         let kept = &argument[..HEAD_SIZE - 1 - "#!/bin/sh ".len()];
-        check(
-            format!("#!/bin/sh {argument}\n").as_bytes(),
-            Some(("/bin/sh", Some(kept))),
-        );
+        check(format!("#!/bin/sh {argument}\n").as_bytes(), Some(("/bin/sh", Some(kept))));
     }
 }

@@ -82,10 +82,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn named(name: &str) -> Syscall {
-        *all()
-            .iter()
-            .find(|syscall| syscall.name == name)
-            .unwrap_or_else(|| panic!("no row for {name}"))
+        *all().iter().find(|syscall| syscall.name == name).unwrap_or_else(|| panic!("no row for {name}"))
     }
 
     #[test]
@@ -105,24 +102,17 @@ mod tests {
         }
         assert_eq!(lookup(0x4000_0000), None);
         assert_eq!(lookup(u64::from(u32::MAX)), None);
-        assert_eq!(
-            lookup(0xdead_beef_0000_0027).map(|syscall| syscall.name),
-            Some("getpid")
-        );
+        assert_eq!(lookup(0xdead_beef_0000_0027).map(|syscall| syscall.name), Some("getpid"));
     }
 
     /// The calls that the installed kernel headers know, where there are headers.
     #[test]
     fn agrees_with_the_kernel_headers() {
-        let Ok(header) = std::fs::read_to_string("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
-        else {
+        let Ok(header) = std::fs::read_to_string("/usr/include/x86_64-linux-gnu/asm/unistd_64.h") else {
             return;
         };
         let mut n_checked = 0;
-        for line in header
-            .lines()
-            .filter_map(|line| line.strip_prefix("#define __NR_"))
-        {
+        for line in header.lines().filter_map(|line| line.strip_prefix("#define __NR_")) {
             let (name, number) = line.split_once(' ').unwrap();
             let number: u64 = number.trim().parse().unwrap();
             if number <= u64::from(UPPER_LAST) {
@@ -144,12 +134,7 @@ mod tests {
                 Class::WaitsMany | Class::WaitsTime => true,
                 Class::Waits | Class::Emulated => continue,
             };
-            assert_eq!(
-                syscall.restart != Restart::NotInterruptible,
-                may_wait,
-                "{}",
-                syscall.name
-            );
+            assert_eq!(syscall.restart != Restart::NotInterruptible, may_wait, "{}", syscall.name);
         }
     }
 
@@ -221,13 +206,7 @@ mod tests {
         assert_eq!(named("preadv2").class, Class::WaitsRead { fd_arg: 0 });
         assert_eq!(named("pwritev2").class, Class::WaitsWrite { fd_arg: 0 });
         assert_eq!(named("tuxcall").class, Class::Absent);
-        for name in [
-            "futex",
-            "futex_waitv",
-            "futex_wait",
-            "futex_wake",
-            "futex_requeue",
-        ] {
+        for name in ["futex", "futex_waitv", "futex_wait", "futex_wake", "futex_requeue"] {
             assert_eq!(named(name).class, Class::Emulated, "{name}");
         }
     }

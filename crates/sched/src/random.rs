@@ -11,7 +11,7 @@ impl Rng {
         Rng(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +22,7 @@ impl Rng {
     /// A number below `bound`, which must not be zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         // The bias of a remainder is below 2^-32 for the small bounds used here.
-        self.next() % bound
+        self.draw() % bound
     }
 }
 

@@ -103,7 +103,11 @@ fn line(name: &str, values: [String; 7]) -> String {
 fn shortened(name: &str) -> String {
     const WIDTH: usize = 28;
     let length = name.chars().count();
-    if length <= WIDTH { name.to_owned() } else { format!("…{}", name.chars().skip(length - WIDTH + 1).collect::<String>()) }
+    if length <= WIDTH {
+        name.to_owned()
+    } else {
+        format!("…{}", name.chars().skip(length - WIDTH + 1).collect::<String>())
+    }
 }
 
 fn fields(tally: &Tally) -> String {

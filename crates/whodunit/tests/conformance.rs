@@ -59,7 +59,7 @@ guest_programs! {
     }
     threads {
         c11_threads cancellation channels clear_address create_join exit_in_thread futexes
-        large_transfers local_destructors main_exits mutex_processes mutexes openmp
+        large_transfers local_destructors main_exits mutex_processes mutexes named_semaphores openmp
         preempted_state primitives raw_clone rust_threads socket_waits spinning standstill
         std_threads timed_waits timers
     }

@@ -15,10 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["guest", "sched"]),
     ("program", &[]),
     ("report", &["program"]),
-    (
-        "whodunit",
-        &["engine", "guest", "program", "report", "sched"],
-    ),
+    ("whodunit", &["engine", "guest", "program", "report", "sched"]),
 ];
 
 /// The only source files in which `unsafe` may stand.
@@ -31,6 +28,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "engine/src/context.rs",
     "engine/src/guest_code.rs",
     "engine/src/kernel.rs",
+    "engine/src/observation.rs",
     "engine/src/process.rs",
     "engine/src/signals/frame.rs",
     "engine/src/signals/host.rs",
@@ -50,16 +48,10 @@ fn crates_use_only_what_they_may() {
 
 #[test]
 fn libraries_forbid_unsafe() {
-    for (krate, _) in MAY_USE
-        .iter()
-        .filter(|(krate, _)| !MAY_HOLD_UNSAFE_FILES.contains(krate))
-    {
+    for (krate, _) in MAY_USE.iter().filter(|(krate, _)| !MAY_HOLD_UNSAFE_FILES.contains(krate)) {
         let path = crates_folder().join(krate).join("src/lib.rs");
         let Ok(source) = fs::read_to_string(&path) else {
-            assert!(
-                path.with_file_name("main.rs").exists(),
-                "{krate} has neither lib.rs nor main.rs"
-            );
+            assert!(path.with_file_name("main.rs").exists(), "{krate} has neither lib.rs nor main.rs");
             continue;
         };
         assert!(
@@ -77,15 +69,9 @@ fn unsafe_stands_only_in_the_listed_files() {
         .collect();
     let allowed: BTreeSet<String> = MAY_BE_UNSAFE.iter().map(|&path| path.to_owned()).collect();
     let strays: Vec<_> = found.difference(&allowed).collect();
-    assert!(
-        strays.is_empty(),
-        "unsafe outside the files listed in MAY_BE_UNSAFE: {strays:?}"
-    );
+    assert!(strays.is_empty(), "unsafe outside the files listed in MAY_BE_UNSAFE: {strays:?}");
     let tamed: Vec<_> = allowed.difference(&found).collect();
-    assert!(
-        tamed.is_empty(),
-        "no unsafe any more; take out of MAY_BE_UNSAFE: {tamed:?}"
-    );
+    assert!(tamed.is_empty(), "no unsafe any more; take out of MAY_BE_UNSAFE: {tamed:?}");
 }
 
 #[test]
@@ -93,26 +79,12 @@ fn forbidden_arrows_are_noticed() {
     let arrows = |pairs: &[(&str, &[&str])]| -> Arrows {
         pairs
             .iter()
-            .map(|(krate, used)| {
-                (
-                    krate.to_string(),
-                    used.iter().map(|name| name.to_string()).collect(),
-                )
-            })
+            .map(|(krate, used)| (krate.to_string(), used.iter().map(|name| name.to_string()).collect()))
             .collect()
     };
-    assert_eq!(
-        forbidden_arrows(&arrows(&[("engine", &["guest"])])),
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        forbidden_arrows(&arrows(&[("guest", &["sched"])])),
-        ["guest may not use sched"]
-    );
-    assert_eq!(
-        forbidden_arrows(&arrows(&[("newcomer", &[])])),
-        ["newcomer has no line in MAY_USE"]
-    );
+    assert_eq!(forbidden_arrows(&arrows(&[("engine", &["guest"])])), Vec::<String>::new());
+    assert_eq!(forbidden_arrows(&arrows(&[("guest", &["sched"])])), ["guest may not use sched"]);
+    assert_eq!(forbidden_arrows(&arrows(&[("newcomer", &[])])), ["newcomer has no line in MAY_USE"]);
 }
 
 #[test]
@@ -133,10 +105,7 @@ fn forbidden_arrows(arrows: &Arrows) -> Vec<String> {
             complaints.push(format!("{krate} has no line in MAY_USE"));
             continue;
         };
-        for other in used
-            .iter()
-            .filter(|other| !allowed.contains(&other.as_str()))
-        {
+        for other in used.iter().filter(|other| !allowed.contains(&other.as_str())) {
             complaints.push(format!("{krate} may not use {other}"));
         }
     }
@@ -156,37 +125,20 @@ fn has_unsafe(source: &str) -> bool {
 /// Asks cargo, which knows of renamed, inherited and target-specific dependencies.
 fn workspace_arrows() -> Arrows {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--offline",
-        ])
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(crates_folder())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
     let name_of = |value: &serde_json::Value| value["name"].as_str().unwrap().to_owned();
     let ours: BTreeSet<String> = packages.iter().map(name_of).collect();
     let used_by = |package: &serde_json::Value| {
         let dependencies = package["dependencies"].as_array().unwrap();
-        dependencies
-            .iter()
-            .map(name_of)
-            .filter(|name| ours.contains(name))
-            .collect()
+        dependencies.iter().map(name_of).filter(|name| ours.contains(name)).collect()
     };
-    packages
-        .iter()
-        .map(|package| (name_of(package), used_by(package)))
-        .collect()
+    packages.iter().map(|package| (name_of(package), used_by(package))).collect()
 }
 
 /// Every Rust file under a crate's `src`, as a path from the folder of all crates.
@@ -212,8 +164,5 @@ fn collect_sources(folder: &Path, files: &mut Vec<String>) {
 }
 
 fn crates_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }

@@ -127,19 +127,9 @@ impl Assembler {
         self.memory_form(0x8d, register, register, displacement);
     }
 
-    /// `lea to, [base + displacement]`
-    pub fn lea(&mut self, to: u8, base: u8, displacement: i32) {
-        self.memory_form(0x8d, to, base, displacement);
-    }
-
     /// `mov [base + displacement], register`
     pub fn store(&mut self, base: u8, displacement: i32, register: u8) {
         self.memory_form(0x89, register, base, displacement);
-    }
-
-    /// `mov register, [base + displacement]`
-    pub fn load(&mut self, register: u8, base: u8, displacement: i32) {
-        self.memory_form(0x8b, register, base, displacement);
     }
 
     /// `mov qword [base + displacement], sign-extended value`
@@ -171,11 +161,6 @@ impl Assembler {
     pub fn jump_if(&mut self, condition: Condition, target: u64) -> Patch {
         self.raw(&[0x0f, 0x80 | condition.0]);
         self.relative(target)
-    }
-
-    /// `jrcxz` over the next `skip` bytes; leaves flags alone.
-    pub fn jump_if_rcx_zero(&mut self, skip: i8) {
-        self.raw(&[0xe3, skip as u8]);
     }
 
     fn relative(&mut self, target: u64) -> Patch {

@@ -5,8 +5,8 @@
 //! to a fresh exit, which catches every way in (links, fall-through, lookup prefixes) without a list of who links where.
 
 use crate::code::assembler::Assembler;
-use crate::code::observe::Catalogue;
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
+use crate::code::observe::Catalogue;
 use crate::code::path::{GuestCode, Limits};
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
@@ -209,11 +209,6 @@ impl CodeCache {
 
     pub fn exit(&self, number: u64) -> Exit {
         self.exits[number as usize]
-    }
-
-    /// Grows with every flush: host addresses from before are void.
-    pub fn generation(&self) -> u64 {
-        self.generation
     }
 
     pub fn code_bytes(&self) -> u64 {
@@ -461,6 +456,7 @@ impl CodeCache {
         Some(steps[index])
     }
 
+    #[cfg(test)]
     pub fn contains(&self, host: u64) -> bool {
         self.memory.range().contains(&host)
     }

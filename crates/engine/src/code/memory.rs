@@ -22,6 +22,7 @@ impl Region {
         self.next
     }
 
+    #[cfg(test)]
     pub fn start(&self) -> u64 {
         self.start
     }

@@ -160,8 +160,10 @@ impl Plan {
         for instruction in path {
             used = used.union(registers_used(factory, instruction));
         }
-        let mut free = [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5, 2, 0].into_iter().filter(|&register| !used.contains(register));
-        let scratch = (free.next().expect("paths leave two registers"), free.next().expect("paths leave two registers"));
+        let mut free =
+            [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5, 2, 0].into_iter().filter(|&register| !used.contains(register));
+        let scratch =
+            (free.next().expect("paths leave two registers"), free.next().expect("paths leave two registers"));
         let mut planner = Planner { known: Vec::new(), words: 1 };
         let mut plan = Plan { scratch, before: Vec::new(), after: Vec::new(), facts: UnitFacts::default() };
         for (index, instruction) in path.iter().enumerate() {
@@ -177,7 +179,13 @@ struct Planner {
 }
 
 impl Planner {
-    fn instruction(&mut self, factory: &mut InstructionInfoFactory, plan: &mut Plan, index: usize, instruction: &Instruction) {
+    fn instruction(
+        &mut self,
+        factory: &mut InstructionInfoFactory,
+        plan: &mut Plan,
+        index: usize,
+        instruction: &Instruction,
+    ) {
         let mut before = Vec::new();
         let mut after = Vec::new();
         let memory: Vec<UsedMemory> = memory_used(factory, instruction).copied().collect();
@@ -214,8 +222,10 @@ impl Planner {
         // Neither a vector of indices nor the byte index of `xlat` is part of a sum that one instruction computes.
         let plain = used.index().is_gpr64() || used.index().is_gpr32();
         let index = if plain { used.index() } else { Register::None };
-        let operand = Operand { base: used.base(), index, scale: used.scale() as u32 };
-        if matches!(used.base(), Register::RIP | Register::EIP) || used.base() == Register::None && index == Register::None {
+        let operand = Operand { base: used.base(), index, scale: used.scale() };
+        if matches!(used.base(), Register::RIP | Register::EIP)
+            || used.base() == Register::None && index == Register::None
+        {
             return (0, displacement);
         }
         if used.address_size() == CodeSize::Code32 {
@@ -320,7 +330,9 @@ mod tests {
     #[test]
     fn one_word_serves_all_accesses_through_an_unchanged_base() {
         // mov rax, [rbx]; mov [rbx+8], rax; mov rdx, [rbx+rax*4]; mov rbx, [rbx]; mov rax, [rbx]
-        let plan = plan(&[0x48, 0x8b, 0x03, 0x48, 0x89, 0x43, 0x08, 0x48, 0x8b, 0x14, 0x83, 0x48, 0x8b, 0x1b, 0x48, 0x8b, 0x03]);
+        let plan = plan(&[
+            0x48, 0x8b, 0x03, 0x48, 0x89, 0x43, 0x08, 0x48, 0x8b, 0x14, 0x83, 0x48, 0x8b, 0x1b, 0x48, 0x8b, 0x03,
+        ]);
         assert_eq!(bases(&plan), [(1, 0), (1, 8), (2, 0), (1, 0), (3, 0)]);
         let kinds: Vec<AccessKind> = plan.facts.accesses.iter().map(|access| access.kind).collect();
         assert_eq!(kinds[..2], [AccessKind::Load, AccessKind::Store]);

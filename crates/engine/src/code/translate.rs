@@ -11,9 +11,13 @@ use crate::code::observe::{Operand, Plan, RecordFacts, Word, leaves_scratch};
 use crate::code::path::{End, GuestCode, Limits, Path, is_system_call};
 use crate::context::{Layout, R11, RAX, RCX, RSP, SPILL_SLOTS};
 use guest::instruction::{
-    RegisterSet, branches_on_count, loads_segment_register, memory_used, register_named, register_number, registers_used,
+    RegisterSet, branches_on_count, loads_segment_register, memory_used, register_named, register_number,
+    registers_used,
 };
-use iced_x86::{Code, ConditionCode, Decoder, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Code, ConditionCode, Decoder, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpKind,
+    Register,
+};
 
 const AX: u8 = RAX as u8;
 const CX: u8 = RCX as u8;
@@ -143,8 +147,7 @@ impl Emitter<'_> {
         self.asm.load_slot(pointer, self.layout.trace_next());
         let body = self.asm.here();
         let side_exits = Vec::new();
-        self.observer =
-            Some(Observer { plan, unit, head, body, executed: 0, words: 1, complete: false, side_exits });
+        self.observer = Some(Observer { plan, unit, head, body, executed: 0, words: 1, complete: false, side_exits });
     }
 
     /// Stores the words that the instruction's accesses need; completes the record before a transfer.
@@ -197,7 +200,8 @@ impl Emitter<'_> {
     fn load_sum(&mut self, code: Code, to: Register, operand: Operand, displacement: i64) {
         let wide = if code == Code::Lea_r32_m { 4 } else { 8 };
         let size = if displacement == 0 { 0 } else { wide };
-        let memory = MemoryOperand::new(operand.base, operand.index, operand.scale, displacement, size, false, Register::None);
+        let memory =
+            MemoryOperand::new(operand.base, operand.index, operand.scale, displacement, size, false, Register::None);
         let lea = Instruction::with2(code, to, memory).expect("every operand can be computed");
         self.encode(&lea);
     }
@@ -206,7 +210,8 @@ impl Emitter<'_> {
     fn complete_record(&mut self) {
         let Some(observer) = &mut self.observer else { return };
         observer.complete = true;
-        let (unit, executed, words, scratch) = (observer.unit, observer.executed, observer.words, observer.plan.scratch);
+        let (unit, executed, words, scratch) =
+            (observer.unit, observer.executed, observer.words, observer.plan.scratch);
         let record = self.new_record(unit, executed, words);
         let layout = self.layout;
         write_record(self.asm, layout, scratch, record, words);
@@ -318,9 +323,7 @@ impl Emitter<'_> {
                 self.asm.jump_if(Condition::NOT_ZERO.inverted(), stub);
             }
             // Counted where RCX is spilled anyway.
-            Form::KeepFlags
-                if instruction.flow_control() == FlowControl::IndirectBranch && self.observer.is_none() =>
-            {
+            Form::KeepFlags if instruction.flow_control() == FlowControl::IndirectBranch && self.observer.is_none() => {
                 return;
             }
             Form::KeepFlags => {
@@ -386,7 +389,10 @@ impl Emitter<'_> {
             self.side_exit(Some(condition_of(instruction)), target);
             return;
         }
-        if matches!(instruction.code(), Code::Loop_rel8_64_ECX | Code::Loope_rel8_64_ECX | Code::Loopne_rel8_64_ECX | Code::Jecxz_rel8_64) {
+        if matches!(
+            instruction.code(),
+            Code::Loop_rel8_64_ECX | Code::Loope_rel8_64_ECX | Code::Loopne_rel8_64_ECX | Code::Jecxz_rel8_64
+        ) {
             self.asm.raw(&[0x67]);
         }
         let opcode = match instruction.mnemonic() {
@@ -477,7 +483,8 @@ impl Emitter<'_> {
     /// Loads the target of an indirect branch into RCX; RCX and R11 still hold the guest's values.
     fn load_target(&mut self, instruction: &Instruction) {
         if instruction.op0_kind() == OpKind::Register {
-            let register = register_number(instruction.op0_register()).expect("a branch target is in a general register");
+            let register =
+                register_number(instruction.op0_register()).expect("a branch target is in a general register");
             if register != CX {
                 self.asm.copy(CX, register);
             }

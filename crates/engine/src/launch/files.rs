@@ -137,7 +137,8 @@ fn finish(
         }
         None => None,
     };
-    let real_path = std::fs::canonicalize(shown).map_or_else(|_| path.as_bytes().to_vec(), |path| path.into_os_string().into_vec());
+    let real_path =
+        std::fs::canonicalize(shown).map_or_else(|_| path.as_bytes().to_vec(), |path| path.into_os_string().into_vec());
     Ok(Files {
         program: opened,
         interpreter,
@@ -149,9 +150,7 @@ fn finish(
 }
 
 fn open_executable(path: &Path) -> Result<File, LaunchError> {
-    let refuse = |why: &str| {
-        LaunchError::new(LaunchError::CANNOT_EXECUTE, format!("{}: {why}", path.display()))
-    };
+    let refuse = |why: &str| LaunchError::new(LaunchError::CANNOT_EXECUTE, format!("{}: {why}", path.display()));
     let metadata = std::fs::metadata(path).map_err(|error| LaunchError::open(path, &error))?;
     if metadata.is_dir() {
         return Err(refuse("is a directory; name a program in it"));

@@ -26,7 +26,8 @@ pub fn build(space: &mut GuestSpace, files: &Files, loaded: &Loaded, seed: u64) 
     let size = size_limit() + WORDS_SIZE + words_length(files).next_multiple_of(PAGE);
     let executable = if files.program.image.executable_stack { libc::PROT_EXEC } else { 0 };
     let protection = (libc::PROT_READ | libc::PROT_WRITE | executable) as u32;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED_NOREPLACE;
+    let flags =
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED_NOREPLACE;
     let arguments = [top - size, size, u64::from(protection), flags as u64, u64::MAX, 0];
     let result = kernel::call(libc::SYS_mmap as u64, arguments);
     if result as u64 != top - size {
@@ -34,9 +35,8 @@ pub fn build(space: &mut GuestSpace, files: &Files, loaded: &Loaded, seed: u64) 
     }
     space.insert(top - size..top, Protection(protection), None);
     let image = Image::new(files, loaded, seed, top);
-    kernel::write_bytes(image.start(), &image.bytes).map_err(|_| {
-        LaunchError::memory(std::io::Error::from_raw_os_error(libc::ENOMEM))
-    })?;
+    kernel::write_bytes(image.start(), &image.bytes)
+        .map_err(|_| LaunchError::memory(std::io::Error::from_raw_os_error(libc::ENOMEM)))?;
     Ok(Stack { pointer: image.start(), range: top - size..top })
 }
 
@@ -111,8 +111,8 @@ impl Image {
 fn random_bytes(seed: u64) -> [u8; 16] {
     let mut rng = Rng::new(seed);
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&rng.next().to_le_bytes());
-    bytes[8..].copy_from_slice(&rng.next().to_le_bytes());
+    bytes[..8].copy_from_slice(&rng.draw().to_le_bytes());
+    bytes[8..].copy_from_slice(&rng.draw().to_le_bytes());
     bytes
 }
 

@@ -8,8 +8,7 @@ use crate::context::{Context, R8, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
 use crate::kernel::{self, BadAddress};
 
 /// Registers in the order of the frame's `gregs`, before the instruction pointer and flags.
-const ORDER: [usize; 16] =
-    [R8, 9, 10, 11, 12, 13, 14, 15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP];
+const ORDER: [usize; 16] = [R8, 9, 10, 11, 12, 13, 14, 15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP];
 
 const UCONTEXT: u64 = 8;
 const UCONTEXT_SIZE: u64 = 304;
@@ -102,7 +101,12 @@ pub struct Pushed {
 }
 
 /// Writes a frame below `top` (or below the red zone of the current stack) and returns where things are.
-pub fn push(context: &mut Context, xstate: XState, frame: &Frame, alternate_top: Option<u64>) -> Result<Pushed, BadAddress> {
+pub fn push(
+    context: &mut Context,
+    xstate: XState,
+    frame: &Frame,
+    alternate_top: Option<u64>,
+) -> Result<Pushed, BadAddress> {
     let top = alternate_top.unwrap_or(context.gpr[RSP].wrapping_sub(RED_ZONE));
     let state = top.wrapping_sub(xstate.size as u64 + 4) & !63;
     let start = (state.wrapping_sub(FRAME_SIZE) & !15).wrapping_sub(8);

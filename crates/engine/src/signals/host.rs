@@ -8,8 +8,8 @@ use crate::engine::Engine;
 use crate::kernel;
 use crate::observation;
 use crate::signals::{Action, SYNCHRONOUS, bit, synchronous_mask};
-use std::cell::Cell;
 use crate::world::World;
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 const SA_RESTORER: u64 = 0x0400_0000;
@@ -170,13 +170,7 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
 }
 
 /// A record ran over the end of the buffer: empties it and lets the unit go on at its start.
-fn make_room(
-    engine: &Engine,
-    world: &World,
-    context: &mut Context,
-    observed: Observed,
-    frame: &mut libc::ucontext_t,
-) {
+fn make_room(engine: &Engine, world: &World, context: &mut Context, observed: Observed, frame: &mut libc::ucontext_t) {
     let Some((pointer, _)) = observed.scratch else { return };
     let register = &mut frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize];
     engine.drain(world, context);

@@ -81,7 +81,9 @@ impl Actions {
     /// Whether any signal that people send has a handler that could still change what the program waits for.
     pub fn any_handler(&self) -> bool {
         // The C library reserves 32 and 33 for its own use.
-        (1..=64).any(|signal| !matches!(signal, 32 | 33) && !SYNCHRONOUS.contains(&signal) && self.get(signal).has_handler())
+        (1..=64).any(|signal| {
+            !matches!(signal, 32 | 33) && !SYNCHRONOUS.contains(&signal) && self.get(signal).has_handler()
+        })
     }
 
     /// After `execve`, handlers are gone and ignored signals stay ignored.

@@ -1,6 +1,6 @@
 //! Futexes, emulated by the scheduler: who waits and who is woken is known, and the same in every run.
 //!
-//! Waits on memory that other processes share go to the kernel, and wakes there go to both.
+//! Memory that other processes share is watched besides, since their wakes go to the kernel.
 
 use super::error;
 use crate::context::Context;
@@ -106,6 +106,13 @@ impl Timeout {
 }
 
 fn wait(engine: &Engine, context: &mut Context, address: u64, value: u32, bitset: u32, timeout: Timeout) -> i64 {
+    wait_for(engine, context, Wait::Futex { address, bitset }, value, timeout)
+}
+
+fn wait_for(engine: &Engine, context: &mut Context, wait: Wait, value: u32, timeout: Timeout) -> i64 {
+    let (Wait::Futex { address, bitset } | Wait::SharedFutex { address, bitset, .. }) = wait else {
+        return error(libc::EINVAL);
+    };
     if bitset == 0 {
         return error(libc::EINVAL);
     }
@@ -119,8 +126,7 @@ fn wait(engine: &Engine, context: &mut Context, address: u64, value: u32, bitset
         Ok(now) if now != value => return error(libc::EAGAIN),
         Ok(_) => {}
     }
-    let outcome = engine.turn.wait(context, Wait::Futex { address, bitset }, deadline);
-    match outcome {
+    match engine.turn.wait(context, wait, deadline) {
         Outcome::Satisfied => 0,
         Outcome::TimedOut => error(libc::ETIMEDOUT),
         Outcome::Interrupted => error(libc::EINTR),
@@ -221,13 +227,41 @@ fn unlock_pi(engine: &Engine, context: &Context, address: u64) -> i64 {
     0
 }
 
-/// Futexes between processes: waits are the kernel's, wakes reach waiters of both kinds.
+/// Futexes between processes. A wait of one thread among several is the scheduler's, which also looks at the word,
+/// so that threads of one program meet in the same order in every run; a lone thread waits in the kernel, where others
+/// can wake it at once. Wakes reach waiters of both kinds.
 fn shared(engine: &Engine, context: &mut Context, arguments: Arguments, command: i32) -> i64 {
-    let waits = matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2);
-    if !waits {
-        return kernel::call(libc::SYS_futex as u64, arguments);
+    let [address, operation, value, extra, _, last] = arguments;
+    let (bitset, timeout) = match command {
+        libc::FUTEX_WAIT => (ANY, Timeout::relative(extra)),
+        libc::FUTEX_WAIT_BITSET => {
+            (last as u32, Timeout::absolute(extra, operation as i32 & libc::FUTEX_CLOCK_REALTIME != 0))
+        }
+        libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => return wake_shared(engine, arguments, command),
+        libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => {
+            return super::waiting::anything(engine, context, libc::SYS_futex as u64, arguments);
+        }
+        _ => return kernel::call(libc::SYS_futex as u64, arguments),
+    };
+    if engine.turn.is_alone() {
+        return kernel::call_interruptible(libc::SYS_futex as u64, arguments);
     }
-    super::waiting::anything(engine, context, libc::SYS_futex as u64, arguments)
+    let word = value as u32;
+    wait_for(engine, context, Wait::SharedFutex { address, bitset, word }, word, timeout)
+}
+
+fn wake_shared(engine: &Engine, mut arguments: Arguments, command: i32) -> i64 {
+    let [address, _, count, _, _, last] = arguments;
+    let bitset = if command == libc::FUTEX_WAKE_BITSET { last as u32 } else { ANY };
+    let own = engine.turn.wake_futex(address, count as u32, bitset);
+    if own >= count as u32 {
+        return i64::from(own);
+    }
+    arguments[2] = count - u64::from(own);
+    match kernel::call(libc::SYS_futex as u64, arguments) {
+        others @ 0.. => others + i64::from(own),
+        failure => failure,
+    }
 }
 
 /// What the kernel does with the locks of a thread that ends: marks them as orphaned and wakes one waiter each.

@@ -96,7 +96,9 @@ fn choose(world: &World, hint: Range<u64>, length: u64, protection: u64, flags: 
     }
     let code = protection & libc::PROT_EXEC as u64 != 0;
     let huge = flags & libc::MAP_HUGETLB as u64 != 0;
-    if (code || !anonymous) && length <= LARGEST_NEAR && !huge
+    if (code || !anonymous)
+        && length <= LARGEST_NEAR
+        && !huge
         && let Some(place) = space.find_high(zones.near, length, PAGE)
     {
         return Some(place);
@@ -170,7 +172,8 @@ pub fn remap(engine: &Engine, mut arguments: Arguments) -> i64 {
             world.space.remove(old_range);
         }
         if let Some(range) = pages(result as u64, new_length) {
-            let moved = |shared: Shared| Shared { origin: shared.origin.wrapping_add(range.start.wrapping_sub(old)), ..shared };
+            let moved =
+                |shared: Shared| Shared { origin: shared.origin.wrapping_add(range.start.wrapping_sub(old)), ..shared };
             world.add_mapping(range.clone(), mapping.protection, mapping.shared.map(moved));
         }
     }
@@ -215,7 +218,8 @@ pub fn attach(engine: &Engine, mut arguments: Arguments) -> i64 {
     let [id, address, flags, ..] = arguments;
     let mut world = engine.world();
     let mut description = [0u64; 16];
-    let status = kernel::call(libc::SYS_shmctl as u64, [id, libc::IPC_STAT as u64, description.as_mut_ptr() as u64, 0, 0, 0]);
+    let status =
+        kernel::call(libc::SYS_shmctl as u64, [id, libc::IPC_STAT as u64, description.as_mut_ptr() as u64, 0, 0, 0]);
     // The segment's size follows the 48 bytes of its permissions.
     let size = description[6];
     let Some(length) = pages(0, size).map(|range| range.end).filter(|_| status >= 0) else {

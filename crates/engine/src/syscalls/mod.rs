@@ -67,7 +67,8 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
             Answer::Flow(flow) => return flow,
         },
     };
-    let result = if call.class == Class::Emulated { result } else { retry_if_guarded(engine, number, arguments, result) };
+    let result =
+        if call.class == Class::Emulated { result } else { retry_if_guarded(engine, number, arguments, result) };
     if result == error(libc::EINTR) && context.has_pending_signal() {
         context.interrupted_call = Some((number, call.restart == Restart::IfAsked));
     }

@@ -26,7 +26,14 @@ const NO_WAIT: u64 = libc::RWF_NOWAIT as u64;
 /// The position that stands for the descriptor's own.
 const CURRENT: u64 = u64::MAX;
 
-pub fn transfer(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments, fd: i32, events: i16) -> i64 {
+pub fn transfer(
+    engine: &Engine,
+    context: &mut Context,
+    number: u64,
+    arguments: Arguments,
+    fd: i32,
+    events: i16,
+) -> i64 {
     if engine.turn.is_alone() {
         return kernel::call_interruptible(number, arguments);
     }
@@ -38,7 +45,9 @@ pub fn transfer(engine: &Engine, context: &mut Context, number: u64, arguments: 
     match (kind, number as i64) {
         (Kind::Other, _) | (_, libc::SYS_accept | libc::SYS_accept4) => waiter.when_ready(number, arguments),
         _ if wants_everything(number, arguments) => waiting::outside(engine, waiter.context, number, arguments),
-        (_, libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg) => waiter.receive(number, arguments),
+        (_, libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg) => {
+            waiter.receive(number, arguments)
+        }
         _ => match Outgoing::of(kind, number, arguments) {
             Some(outgoing) => waiter.send(outgoing, number, arguments),
             None => waiting::outside(engine, waiter.context, number, arguments),
@@ -82,10 +91,8 @@ fn never_waits(number: u64, arguments: Arguments) -> bool {
 
 /// Whether one readiness of the descriptor may not be enough.
 fn wants_everything(number: u64, arguments: Arguments) -> bool {
-    let several = matches!(
-        number as i64,
-        libc::SYS_recvmmsg | libc::SYS_sendmmsg | libc::SYS_preadv2 | libc::SYS_pwritev2
-    );
+    let several =
+        matches!(number as i64, libc::SYS_recvmmsg | libc::SYS_sendmmsg | libc::SYS_preadv2 | libc::SYS_pwritev2);
     several || message_flags(number, arguments) & libc::MSG_WAITALL != 0
 }
 

@@ -254,7 +254,10 @@ pub fn time(engine: &Engine, context: &mut Context, number: u64, arguments: Argu
         _ => (arguments[0] as i32, arguments[1] as i32 & libc::TIMER_ABSTIME != 0, arguments[2], arguments[3]),
     };
     let Ok([seconds, nanoseconds]) = kernel::read::<[u64; 2]>(request) else { return error(libc::EFAULT) };
-    if seconds as i64 >= 0 && nanoseconds < 1_000_000_000 && matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME) {
+    if seconds as i64 >= 0
+        && nanoseconds < 1_000_000_000
+        && matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME)
+    {
         let wanted = Duration::new(seconds.min(1 << 40), nanoseconds as u32);
         let left = if absolute { wanted.saturating_sub(read_clock(clock)) } else { wanted };
         return sleep(engine, context, left, if absolute { 0 } else { rest });

@@ -21,10 +21,7 @@ fn program_header(kind: u32, flags: u32, numbers: [u64; 5]) -> [u8; PROGRAM_HEAD
     let mut bytes = [0; PROGRAM_HEADER_SIZE];
     put(&mut bytes, 0, kind.to_le_bytes());
     put(&mut bytes, 4, flags.to_le_bytes());
-    for (idx, number) in [file_offset, vaddr, vaddr, file_size, memory_size, align]
-        .into_iter()
-        .enumerate()
-    {
+    for (idx, number) in [file_offset, vaddr, vaddr, file_size, memory_size, align].into_iter().enumerate() {
         put(&mut bytes, 8 + 8 * idx, number.to_le_bytes());
     }
     bytes
@@ -49,21 +46,13 @@ impl Recipe {
         Recipe {
             header,
             program_headers: vec![
-                program_header(
-                    SEGMENT_PROGRAM_HEADERS,
-                    FLAG_READABLE,
-                    [64, 64, 280, 280, 8],
-                ),
+                program_header(SEGMENT_PROGRAM_HEADERS, FLAG_READABLE, [64, 64, 280, 280, 8]),
                 program_header(
                     SEGMENT_INTERPRETER,
                     FLAG_READABLE,
                     [0x200, 0x200, interpreter_size, interpreter_size, 1],
                 ),
-                program_header(
-                    SEGMENT_LOAD,
-                    writable,
-                    [0x310, 0x2310, 0xf0, 0x1000, 0x1000],
-                ),
+                program_header(SEGMENT_LOAD, writable, [0x310, 0x2310, 0xf0, 0x1000, 0x1000]),
                 program_header(SEGMENT_LOAD, executable, [0, 0, 0x310, 0x310, 0x1000]),
                 program_header(SEGMENT_GNU_STACK, writable, [0, 0, 0, 0, 16]),
             ],
@@ -72,10 +61,7 @@ impl Recipe {
     }
 
     fn of(program_headers: &[[u8; PROGRAM_HEADER_SIZE]]) -> Recipe {
-        Recipe {
-            program_headers: program_headers.to_vec(),
-            ..Recipe::usual()
-        }
+        Recipe { program_headers: program_headers.to_vec(), ..Recipe::usual() }
     }
 
     fn with<const N: usize>(mut self, header_offset: usize, value: [u8; N]) -> Recipe {
@@ -86,11 +72,7 @@ impl Recipe {
     fn build(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.length];
         bytes[..HEADER_SIZE].copy_from_slice(&self.header);
-        put(
-            &mut bytes,
-            56,
-            (self.program_headers.len() as u16).to_le_bytes(),
-        );
+        put(&mut bytes, 56, (self.program_headers.len() as u16).to_le_bytes());
         for (idx, header) in self.program_headers.iter().enumerate() {
             put(&mut bytes, HEADER_SIZE + PROGRAM_HEADER_SIZE * idx, *header);
         }
@@ -137,41 +119,22 @@ fn usual_file() {
     check_promises(&image, 0x400);
     assert_eq!(image.entry, 0x1040);
     assert_eq!(image.placement, Placement::Relocatable);
-    assert_eq!(
-        image.interpreter.as_deref(),
-        Some(&INTERPRETER[..INTERPRETER.len() - 1])
-    );
-    assert_eq!(
-        image.program_headers,
-        ProgramHeaders {
-            vaddr: Some(64),
-            entry_size: 56,
-            count: 5
-        }
-    );
+    assert_eq!(image.interpreter.as_deref(), Some(&INTERPRETER[..INTERPRETER.len() - 1]));
+    assert_eq!(image.program_headers, ProgramHeaders { vaddr: Some(64), entry_size: 56, count: 5 });
     assert!(!image.executable_stack);
     assert_eq!(image.span(), (0, 0x4000));
-    let [code, data] = &image.segments[..] else {
-        panic!("{:?}", image.segments)
-    };
+    let [code, data] = &image.segments[..] else { panic!("{:?}", image.segments) };
     assert!(code.readable && !code.writable && code.executable);
     assert!(data.readable && data.writable && !data.executable);
     assert_eq!(
-        (
-            data.vaddr,
-            data.file_offset,
-            data.file_size,
-            data.memory_size,
-            data.align
-        ),
+        (data.vaddr, data.file_offset, data.file_size, data.memory_size, data.align),
         (0x2310, 0x310, 0xf0, 0x1000, 0x1000)
     );
 }
 
 #[test]
 fn fixed_program_without_interpreter_or_stack_header() {
-    let recipe =
-        Recipe::of(&[load([0, 0x40_0000, 0x400, 0x400, 0])]).with(16, TYPE_FIXED.to_le_bytes());
+    let recipe = Recipe::of(&[load([0, 0x40_0000, 0x400, 0x400, 0])]).with(16, TYPE_FIXED.to_le_bytes());
     let image = recipe.parse().unwrap();
     assert_eq!(image.placement, Placement::Fixed);
     assert_eq!(image.interpreter, None);
@@ -183,41 +146,22 @@ fn fixed_program_without_interpreter_or_stack_header() {
 #[test]
 fn executable_stack_is_noticed() {
     let stack = program_header(SEGMENT_GNU_STACK, FLAG_EXECUTABLE, [0; 5]);
-    let image = Recipe::of(&[load([0, 0, 0x400, 0x400, 0x1000]), stack])
-        .parse()
-        .unwrap();
+    let image = Recipe::of(&[load([0, 0, 0x400, 0x400, 0x1000]), stack]).parse().unwrap();
     assert!(image.executable_stack);
 }
 
 #[test]
 fn headers_that_no_segment_loads() {
     let bss = load([0, 0x5000, 0, 0x10, 0x1000]);
-    let stated = program_header(
-        SEGMENT_PROGRAM_HEADERS,
-        FLAG_READABLE,
-        [64, 0x9040, 56, 56, 8],
-    );
-    assert_eq!(
-        Recipe::of(&[bss]).parse().unwrap().program_headers.vaddr,
-        None
-    );
-    assert_eq!(
-        Recipe::of(&[bss, stated])
-            .parse()
-            .unwrap()
-            .program_headers
-            .vaddr,
-        Some(0x9040)
-    );
+    let stated = program_header(SEGMENT_PROGRAM_HEADERS, FLAG_READABLE, [64, 0x9040, 56, 56, 8]);
+    assert_eq!(Recipe::of(&[bss]).parse().unwrap().program_headers.vaddr, None);
+    assert_eq!(Recipe::of(&[bss, stated]).parse().unwrap().program_headers.vaddr, Some(0x9040));
 }
 
 #[test]
 fn large_alignment_is_kept_and_nonsense_is_not() {
-    let align_of = |align| {
-        Recipe::of(&[load([0, 0, 0x400, 0x400, align])])
-            .parse()
-            .map(|image| image.segments[0].align)
-    };
+    let align_of =
+        |align| Recipe::of(&[load([0, 0, 0x400, 0x400, align])]).parse().map(|image| image.segments[0].align);
     assert_eq!(align_of(0x20_0000), Ok(0x20_0000));
     assert_eq!(align_of(16), Ok(PAGE_SIZE));
     assert_eq!(align_of(0x3000), Ok(PAGE_SIZE));
@@ -229,22 +173,11 @@ fn other_kinds_of_file() {
     assert_eq!(parse(&&b"#!/bin/sh\n"[..]), Err(Unfit::NotElf));
     assert_eq!(parse(&&b"\x7fELF"[..]), Err(Unfit::Truncated));
     check_unfit(Recipe::usual().with(4, [CLASS_32_BIT]), Unfit::ThirtyTwoBit);
-    check_unfit(
-        Recipe::usual()
-            .with(4, [CLASS_32_BIT])
-            .with(18, MACHINE_386.to_le_bytes()),
-        Unfit::ThirtyTwoBit,
-    );
-    check_unfit(
-        Recipe::usual().with(18, 183u16.to_le_bytes()),
-        Unfit::ForeignMachine { machine: 183 },
-    );
+    check_unfit(Recipe::usual().with(4, [CLASS_32_BIT]).with(18, MACHINE_386.to_le_bytes()), Unfit::ThirtyTwoBit);
+    check_unfit(Recipe::usual().with(18, 183u16.to_le_bytes()), Unfit::ForeignMachine { machine: 183 });
     check_unfit(Recipe::usual().with(5, [DATA_BIG_ENDIAN]), Unfit::BigEndian);
     for kind in [0u16, 1, 4, 0xfe00] {
-        check_unfit(
-            Recipe::usual().with(16, kind.to_le_bytes()),
-            Unfit::NotExecutable,
-        );
+        check_unfit(Recipe::usual().with(16, kind.to_le_bytes()), Unfit::NotExecutable);
     }
     check_unfit(Recipe::of(&[]), Unfit::NoLoadableSegment);
     check_unfit(Recipe::of(&[load([0; 5])]), Unfit::NoLoadableSegment);
@@ -257,32 +190,18 @@ fn contradictory_headers() {
     check_malformed(Recipe::of(&[load([0, 1, 0x400, 0x400, 0x1000])]));
     check_malformed(Recipe::of(&[load([0, ADDRESS_LIMIT - 1, 0, 2, 0x1000])]));
     check_malformed(Recipe::of(&[load([0, u64::MAX, 0, 2, 0x1000])]));
-    check_malformed(Recipe::of(&[
-        load([0, 0x1000, 0x400, 0x2000, 0x1000]),
-        load([0, 0x2fff, 0, 1, 0x1000]),
-    ]));
-    check_unfit(
-        Recipe::of(&[load([0, 0, 0x401, 0x401, 0x1000])]),
-        Unfit::Truncated,
-    );
-    check_unfit(
-        Recipe::of(&[load([u64::MAX - 4095, 0, 4096, 4096, 0x1000])]),
-        Unfit::Truncated,
-    );
-    check_unfit(
-        Recipe::usual().with(32, u64::MAX.to_le_bytes()),
-        Unfit::Truncated,
-    );
+    check_malformed(Recipe::of(&[load([0, 0x1000, 0x400, 0x2000, 0x1000]), load([0, 0x2fff, 0, 1, 0x1000])]));
+    check_unfit(Recipe::of(&[load([0, 0, 0x401, 0x401, 0x1000])]), Unfit::Truncated);
+    check_unfit(Recipe::of(&[load([u64::MAX - 4095, 0, 4096, 4096, 0x1000])]), Unfit::Truncated);
+    check_unfit(Recipe::usual().with(32, u64::MAX.to_le_bytes()), Unfit::Truncated);
 }
 
 #[test]
 fn segments_may_touch_and_end_at_the_limit() {
-    let image = Recipe::of(&[
-        load([0, ADDRESS_LIMIT - 1, 0, 1, 0x1000]),
-        load([0, ADDRESS_LIMIT - 0x1001, 0, 0x1000, 0x1000]),
-    ])
-    .parse()
-    .unwrap();
+    let image =
+        Recipe::of(&[load([0, ADDRESS_LIMIT - 1, 0, 1, 0x1000]), load([0, ADDRESS_LIMIT - 0x1001, 0, 0x1000, 0x1000])])
+            .parse()
+            .unwrap();
     assert_eq!(image.span(), (ADDRESS_LIMIT - 0x2000, ADDRESS_LIMIT));
 }
 
@@ -311,11 +230,7 @@ fn too_many_headers() {
 fn every_truncation_is_refused() {
     let bytes = Recipe::usual().build();
     for length in 0..bytes.len() {
-        let expected = if length < 4 {
-            Unfit::NotElf
-        } else {
-            Unfit::Truncated
-        };
+        let expected = if length < 4 { Unfit::NotElf } else { Unfit::Truncated };
         assert_eq!(parse(&&bytes[..length]), Err(expected), "length {length}");
     }
 }
@@ -350,10 +265,7 @@ fn flipped_bytes_never_break_a_promise() {
             }
         }
     }
-    assert!(
-        n_fit > 1000 && n_unfit > 1000,
-        "{n_fit} fit, {n_unfit} unfit"
-    );
+    assert!(n_fit > 1000 && n_unfit > 1000, "{n_fit} fit, {n_unfit} unfit");
 }
 
 /// A disk that fails under us.
@@ -371,10 +283,7 @@ impl ReadAt for Broken {
 
 #[test]
 fn read_errors_are_not_taken_for_damage() {
-    assert_eq!(
-        parse(&Broken),
-        Err(Unfit::Unreadable(io::ErrorKind::PermissionDenied))
-    );
+    assert_eq!(parse(&Broken), Err(Unfit::Unreadable(io::ErrorKind::PermissionDenied)));
 }
 
 #[test]
@@ -383,11 +292,8 @@ fn this_test_program_itself() {
     let bytes = std::fs::read(path).unwrap();
     let image = parse(&&bytes[..]).unwrap();
     check_promises(&image, bytes.len() as u64);
-    let entry_segment = image
-        .segments
-        .iter()
-        .find(|segment| (segment.vaddr..segment.end()).contains(&image.entry))
-        .unwrap();
+    let entry_segment =
+        image.segments.iter().find(|segment| (segment.vaddr..segment.end()).contains(&image.entry)).unwrap();
     assert!(entry_segment.executable);
     assert!(image.program_headers.vaddr.is_some());
 }
@@ -399,8 +305,5 @@ fn refusals_are_sentences_about_the_file() {
     let text = Unfit::ForeignMachine { machine: 9999 }.to_string();
     assert!(text.contains("(ELF machine 9999)"), "{text}");
     let text = Unfit::Malformed("two of its segments overlap").to_string();
-    assert!(
-        text.starts_with("is damaged: two of its segments overlap; "),
-        "{text}"
-    );
+    assert!(text.starts_with("is damaged: two of its segments overlap; "), "{text}");
 }

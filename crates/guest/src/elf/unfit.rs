@@ -35,8 +35,9 @@ impl fmt::Display for Unfit {
             Unfit::Truncated => {
                 out.write_str("is cut short: parts that its headers name are missing; build it or copy it again")
             }
-            Unfit::ThirtyTwoBit => out
-                .write_str("is a 32-bit program; whodunit runs 64-bit x86 programs only: rebuild it without -m32 or -mx32"),
+            Unfit::ThirtyTwoBit => out.write_str(
+                "is a 32-bit program; whodunit runs 64-bit x86 programs only: rebuild it without -m32 or -mx32",
+            ),
             Unfit::ForeignMachine { machine } => write!(
                 out,
                 "is built for {}; whodunit runs 64-bit x86 programs only: rebuild it for x86-64",
@@ -45,9 +46,8 @@ impl fmt::Display for Unfit {
             Unfit::BigEndian => out.write_str(
                 "is built for a big-endian machine; whodunit runs 64-bit x86 programs only: rebuild it for x86-64",
             ),
-            Unfit::NotExecutable => {
-                out.write_str("is an ELF file but not a program (an object file or a core dump): give the linked program")
-            }
+            Unfit::NotExecutable => out
+                .write_str("is an ELF file but not a program (an object file or a core dump): give the linked program"),
             Unfit::NoLoadableSegment => {
                 out.write_str("has nothing to load: give the program itself, linked and not only its debug information")
             }

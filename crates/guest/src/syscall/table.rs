@@ -395,12 +395,7 @@ pub(super) static TABLE: &[Syscall] = &[
 ];
 
 const fn row(number: u32, name: &'static str, class: Class, restart: Restart) -> Syscall {
-    Syscall {
-        number,
-        name,
-        class,
-        restart,
-    }
+    Syscall { number, name, class, restart }
 }
 
 const fn prompt(number: u32, name: &'static str) -> Syscall {

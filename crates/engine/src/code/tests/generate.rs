@@ -169,7 +169,7 @@ impl Generator<'_> {
             }
             _ => {
                 let register = self.written(3);
-                let value = self.rng.next();
+                let value = self.rng.draw();
                 self.add2(Code::Mov_r64_imm64, register, value);
             }
         }
@@ -353,7 +353,7 @@ impl Generator<'_> {
     fn loop_on_rcx(&mut self) {
         let code = self.choose(&COUNTED_JUMPS);
         let is_short = matches!(code, Code::Loop_rel8_64_ECX | Code::Loope_rel8_64_ECX | Code::Loopne_rel8_64_ECX);
-        let high = if is_short { self.rng.next() << 32 } else { 0 };
+        let high = if is_short { self.rng.draw() << 32 } else { 0 };
         let count = 1 + self.rng.below(6);
         self.add2(Code::Mov_r64_imm64, Register::RCX, high | count);
         let top = self.label();

@@ -170,7 +170,7 @@ impl Operand<'_> {
 
     fn immediate(&mut self, instruction: &mut Instruction, operand: u32, kind: OpCodeOperandKind) -> Option<()> {
         use OpCodeOperandKind as K;
-        let value = self.rng.next();
+        let value = self.rng.draw();
         let is_second = (0..operand).any(|before| {
             matches!(instruction.op_kind(before), OpKind::Immediate8 | OpKind::Immediate16 | OpKind::Immediate32)
         });
@@ -249,7 +249,7 @@ impl Operand<'_> {
         }
         let (size, displacement) = match self.rng.below(3) {
             0 => (0, 0),
-            1 => (1, i64::from(self.rng.next() as i8)),
+            1 => (1, i64::from(self.rng.draw() as i8)),
             _ => (address_size, self.rng.below(0x800) as i64 - 0x400),
         };
         instruction.set_memory_displ_size(size);

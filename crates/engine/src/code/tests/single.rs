@@ -10,7 +10,6 @@ use crate::code::tests::native::end_of_code;
 use crate::code::tests::operands::{Encoded, encode, prepare};
 use crate::code::tests::state::{Ignore, State};
 use guest::instruction::loads_segment_register;
-use iced_x86::Register as R;
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpCodeOperandKind, OpKind, RflagsBits};
 use sched::Rng;
 

@@ -36,7 +36,7 @@ impl State {
     pub fn random(rng: &mut Rng, home: Home, xstate: XState) -> State {
         let mut gpr = [0; 16].map(|_: u64| interesting(rng));
         gpr[RSP] = home.data + STACK;
-        let mut rflags = ALWAYS | rng.next() & ARITHMETIC;
+        let mut rflags = ALWAYS | rng.draw() & ARITHMETIC;
         if rng.below(8) == 0 {
             rflags |= DIRECTION;
         }
@@ -87,13 +87,13 @@ fn interesting(rng: &mut Rng) -> u64 {
         0 => rng.below(16),
         1 => rng.below(16).wrapping_neg(),
         2 => 1 << rng.below(64),
-        3 => u64::from(rng.next() as u32),
+        3 => u64::from(rng.draw() as u32),
         4 => (rng.below(2000) as f64 / 8.0 - 100.0).to_bits(),
         5 => {
             let single = |rng: &mut Rng| u64::from((rng.below(2000) as f32 / 8.0 - 100.0).to_bits());
             single(rng) << 32 | single(rng)
         }
-        _ => rng.next(),
+        _ => rng.draw(),
     }
 }
 
@@ -102,13 +102,13 @@ fn random_vector(rng: &mut Rng, xstate: XState) -> Vec<u8> {
     let mut image = vec![0u8; xstate.size.next_multiple_of(64)];
     image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&components.to_le_bytes());
     image[0..2].copy_from_slice(&(0x037f | (rng.below(4) << 10) as u16).to_le_bytes());
-    image[2..4].copy_from_slice(&((rng.next() & 0x7f00) as u16).to_le_bytes());
-    image[4] = rng.next() as u8;
+    image[2..4].copy_from_slice(&((rng.draw() & 0x7f00) as u16).to_le_bytes());
+    image[4] = rng.draw() as u8;
     image[24..28].copy_from_slice(&(0x1f80 | (rng.below(4) << 13) as u32).to_le_bytes());
     for register in 0..8 {
         let at = 32 + 16 * register;
         let exponent = (0x3fff + rng.below(20) - 10) as u16 | (rng.below(2) << 15) as u16;
-        image[at..at + 8].copy_from_slice(&(rng.next() | 1 << 63).to_le_bytes());
+        image[at..at + 8].copy_from_slice(&(rng.draw() | 1 << 63).to_le_bytes());
         image[at + 8..at + 10].copy_from_slice(&exponent.to_le_bytes());
     }
     for word in image[XMM..416].chunks_mut(8) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/mman.h>
 
 enum { THREADS = 6, ITEMS = 500 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -12,7 +13,7 @@ static pthread_cond_t not_empty = PTHREAD_COND_INITIALIZER, not_full = PTHREAD_C
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
 static pthread_barrier_t barrier;
-static sem_t semaphore, *named;
+static sem_t semaphore, *shared;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int queue[4], head, used, produced, once_count, serial_count, inside, most_inside;
 static long consumed_sum, spin_count, pair[2], torn;
@@ -72,7 +73,7 @@ static void *others(void *argument) {
         __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
         sem_post(&semaphore);
     }
-    sem_post(named);
+    sem_post(shared);
     return NULL;
 }
 
@@ -81,11 +82,8 @@ int main(void) {
     pthread_spin_init(&spin, 0);
     pthread_barrier_init(&barrier, NULL, THREADS);
     sem_init(&semaphore, 0, 2);
-    char name[64];
-    snprintf(name, sizeof name, "/conformance-%d", getpid());
-    named = sem_open(name, O_CREAT | O_EXCL, 0600, 0);
-    MUST(named != SEM_FAILED);
-    sem_unlink(name);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    MUST(shared != MAP_FAILED && sem_init(shared, 1, 0) == 0);
     for (int i = 0; i < 3; i++) {
         MUST(pthread_create(&threads[i], NULL, producer, NULL) == 0);
         MUST(pthread_create(&threads[3 + i], NULL, consumer, NULL) == 0);
@@ -99,7 +97,7 @@ int main(void) {
     for (int i = 0; i < 3; i++) pthread_join(threads[3 + i], NULL);
     printf("consumed %ld\n", consumed_sum);
     for (intptr_t i = 0; i < THREADS; i++) MUST(pthread_create(&threads[i], NULL, others, (void *)i) == 0);
-    for (int i = 0; i < THREADS; i++) sem_wait(named);
+    for (int i = 0; i < THREADS; i++) sem_wait(shared);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     printf("once %d, spin %ld, written %ld, torn %ld, serial %d\n", once_count, spin_count, pair[0], torn, serial_count);
     CHECK("semaphore admits two", most_inside == 0);
