@@ -22,6 +22,8 @@ pub struct Options {
     /// End the run when no thread can ever go on.
     pub report_deadlock: bool,
     pub observation: Observation,
+    /// Bytes for translated code; when they are used up, all code is forgotten and made anew as it is needed.
+    pub cache_size: u64,
     /// Fills what the kernel would fill with random bytes at program start.
     pub seed: u64,
 }

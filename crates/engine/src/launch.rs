@@ -47,13 +47,16 @@ pub fn launch(
     policy: Box<dyn Policy>,
     host: Box<dyn Host>,
 ) -> Result<std::convert::Infallible, LaunchError> {
+    if let Some(feature) = crate::startup::missing_feature() {
+        return Err(LaunchError::machine(feature));
+    }
     let files = files::open(&program)?;
     let zones = Zones::for_program(match files.program.image.placement {
         Placement::Fixed => Some(files.program.image.span()),
         Placement::Relocatable => None,
     });
     let private = PrivateDescriptors::open().map_err(LaunchError::descriptors)?;
-    let mut cache = make_cache(zones)?;
+    let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
     match options.observation {
         Observation::Nothing => {}
         Observation::Discard | Observation::Count => cache.observe(),
@@ -78,8 +81,8 @@ pub fn launch(
     start(world, loaded.start, stack.pointer, options, policy, private, host)
 }
 
-fn make_cache(zones: Zones) -> Result<CodeCache, LaunchError> {
-    let memory = CodeMemory::reserve(zones.cache, Zones::CACHE_SIZE).map_err(LaunchError::memory)?;
+fn make_cache(zones: Zones, size: u64) -> Result<CodeCache, LaunchError> {
+    let memory = CodeMemory::reserve(zones.cache, size).map_err(LaunchError::memory)?;
     let candidates = (0..64).map(|index| 0x7800_0000 - index * 0x100_0000);
     let table = BranchTable::reserve(candidates).map_err(LaunchError::memory)?;
     Ok(CodeCache::new(memory, table, LIMITS))

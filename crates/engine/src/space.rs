@@ -27,6 +27,7 @@ pub struct Zones {
 }
 
 impl Zones {
+    /// The most room there is for translated code.
     pub const CACHE_SIZE: u64 = 512 << 20;
 
     /// For programs that may be placed anywhere.

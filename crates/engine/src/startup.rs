@@ -45,6 +45,18 @@ pub fn restore() {
     }
 }
 
+/// What this machine lacks of what translated code is made of; `None` if it has all.
+pub fn missing_feature() -> Option<&'static str> {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    if auxiliary_value(libc::AT_HWCAP2) & HWCAP2_FSGSBASE == 0 {
+        return Some("FSGSBASE (Linux 5.9 or later enables it)");
+    }
+    if !std::arch::is_x86_feature_detected!("xsaveopt") {
+        return Some("XSAVEOPT");
+    }
+    (!std::arch::is_x86_feature_detected!("bmi2")).then_some("BMI2")
+}
+
 /// An entry of the auxiliary vector that the kernel gave this process.
 pub fn auxiliary_value(kind: u64) -> u64 {
     // SAFETY: looks a number up in a table.

@@ -43,7 +43,8 @@ struct Machine {
     max_map_count: Option<String>,
     overcommit_memory: Option<String>,
     has_xsave: bool,
-    has_xsavec: bool,
+    has_xsaveopt: bool,
+    has_bmi2: bool,
 }
 
 impl Machine {
@@ -57,7 +58,8 @@ impl Machine {
             max_map_count: fs::read_to_string("/proc/sys/vm/max_map_count").ok(),
             overcommit_memory: fs::read_to_string("/proc/sys/vm/overcommit_memory").ok(),
             has_xsave: std::arch::is_x86_feature_detected!("xsave"),
-            has_xsavec: std::arch::is_x86_feature_detected!("xsavec"),
+            has_xsaveopt: std::arch::is_x86_feature_detected!("xsaveopt"),
+            has_bmi2: std::arch::is_x86_feature_detected!("bmi2"),
         }
     }
 }
@@ -116,7 +118,8 @@ fn examine(machine: &Machine) -> Vec<Finding> {
         Finding::ok("processor", "x86-64"),
         check_kernel(machine.kernel_release.as_deref()),
         check_fsgsbase(machine.auxiliary_vector.as_deref()),
-        check_xsave(machine.has_xsave, machine.has_xsavec),
+        check_xsave(machine.has_xsave, machine.has_xsaveopt),
+        check_bmi2(machine.has_bmi2),
         check_address_bits(machine.cpuinfo.as_deref()),
         check_seccomp(machine.status.as_deref()),
         check_map_count(machine.max_map_count.as_deref()),
@@ -166,12 +169,12 @@ fn check_fsgsbase(auxiliary_vector: Option<&[u8]>) -> Finding {
     }
 }
 
-fn check_xsave(has_xsave: bool, has_xsavec: bool) -> Finding {
-    match (has_xsave, has_xsavec) {
-        (true, true) => Finding::ok("XSAVE", "XSAVE and XSAVEC"),
+fn check_xsave(has_xsave: bool, has_xsaveopt: bool) -> Finding {
+    match (has_xsave, has_xsaveopt) {
+        (true, true) => Finding::ok("XSAVE", "XSAVE and XSAVEOPT"),
         (true, false) => Finding::fail(
             "XSAVE",
-            "the processor has no XSAVEC",
+            "the processor has no XSAVEOPT",
             "in a virtual machine pass the host's processor features through (qemu: -cpu host)",
         ),
         (false, _) => Finding::fail(
@@ -180,6 +183,17 @@ fn check_xsave(has_xsave: bool, has_xsavec: bool) -> Finding {
             "remove noxsave from the kernel's command line; in a virtual machine pass the host's processor features through",
         ),
     }
+}
+
+fn check_bmi2(has_bmi2: bool) -> Finding {
+    if has_bmi2 {
+        return Finding::ok("BMI2", "the processor has it");
+    }
+    Finding::fail(
+        "BMI2",
+        "the processor has no BMI2",
+        "use a processor of 2013 or later; in a virtual machine pass the host's processor features through",
+    )
 }
 
 fn check_address_bits(cpuinfo: Option<&str>) -> Finding {

@@ -1,6 +1,6 @@
 //! `whodunit run`: executes a program under the engine and is invisible.
 
-use crate::settings::{DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
+use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::start::Start;
 use crate::stats::Destination;
 use crate::{environment, search, status, usage_error, voice};
@@ -60,6 +60,11 @@ pub struct Arguments {
     #[arg(long)]
     no_follow: bool,
 
+    /// Room for translated code, in MiB; when it is full, all code is translated anew
+    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_CACHE,
+          value_parser = RangedU64ValueParser::<u64>::new().range(4..=DEFAULT_CACHE))]
+    cache_size: u64,
+
     /// Say nothing if the program crashes
     #[arg(long)]
     no_report: bool,
@@ -112,6 +117,7 @@ impl Arguments {
             policy: self.policy,
             on_deadlock: self.on_deadlock,
             report: !self.no_report,
+            cache_mebibytes: self.cache_size,
         }
     }
 

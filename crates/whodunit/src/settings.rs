@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use sched::{Policy, Random, RoundRobin};
 
 pub const DEFAULT_QUANTUM: u64 = 50_000;
+pub const DEFAULT_CACHE: u64 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PolicyName {
@@ -29,6 +30,8 @@ pub struct Settings {
     pub on_deadlock: OnDeadlock,
     /// Whether crashes are reported.
     pub report: bool,
+    /// Room for translated code.
+    pub cache_mebibytes: u64,
 }
 
 impl Settings {
@@ -41,8 +44,9 @@ impl Settings {
 
     /// One word from which [`Settings::decode`] makes the same settings.
     pub fn encode(&self) -> String {
-        let Settings { seed, quantum, policy, on_deadlock, report } = *self;
-        format!("{seed}:{quantum}:{}:{}:{report}", name_of(policy), name_of(on_deadlock))
+        let Settings { seed, quantum, policy, on_deadlock, report, cache_mebibytes } = *self;
+        let (policy, on_deadlock) = (name_of(policy), name_of(on_deadlock));
+        format!("{seed}:{quantum}:{policy}:{on_deadlock}:{report}:{cache_mebibytes}")
     }
 
     pub fn decode(word: &str) -> Option<Settings> {
@@ -54,6 +58,7 @@ impl Settings {
             policy: PolicyName::from_str(next()?, false).ok()?,
             on_deadlock: OnDeadlock::from_str(next()?, false).ok()?,
             report: next()?.parse().ok()?,
+            cache_mebibytes: next()?.parse().ok()?,
         };
         next().is_none().then_some(settings)
     }
@@ -73,7 +78,8 @@ mod tests {
         for policy in [PolicyName::RoundRobin, PolicyName::Random] {
             for on_deadlock in [OnDeadlock::Report, OnDeadlock::Wait] {
                 for report in [false, true] {
-                    let settings = Settings { seed: u64::MAX, quantum: 1, policy, on_deadlock, report };
+                    let settings =
+                        Settings { seed: u64::MAX, quantum: 1, policy, on_deadlock, report, cache_mebibytes: 4 };
                     assert_eq!(Settings::decode(&settings.encode()), Some(settings));
                 }
             }
@@ -82,9 +88,10 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        let good = "0:50000:round-robin:report:true";
+        let good = "0:50000:round-robin:report:true:512";
         assert!(Settings::decode(good).is_some());
-        for bad in ["", "0", "0:0:random:wait:true", "0:1:fair:wait:true", "0:1:random:wait:maybe", &format!("{good}:")]
+        for bad in
+            ["", "0", "0:0:random:wait:true:4", "0:1:fair:wait:true:4", "0:1:random:wait:maybe:4", &format!("{good}:")]
         {
             assert_eq!(Settings::decode(bad), None, "{bad}");
         }

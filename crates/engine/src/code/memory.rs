@@ -62,6 +62,9 @@ const SMALL_PROGRAM: u64 = 1 << 20;
 
 /// Large programs miss the instruction TLB more in translated code, which is longer than their own.
 fn prefer_huge_pages(start: u64, end: u64) {
+    if start >= end {
+        return;
+    }
     // SAFETY: advice about our own mapping; failure leaves small pages.
     unsafe { libc::madvise(start as *mut libc::c_void, (end - start) as usize, libc::MADV_HUGEPAGE) };
 }

@@ -31,6 +31,11 @@ impl LaunchError {
         self.status
     }
 
+    pub fn machine(feature: &str) -> LaunchError {
+        let message = format!("this machine has no {feature}, which whodunit needs; see: whodunit doctor");
+        LaunchError::new(Self::MACHINE, message)
+    }
+
     pub fn memory(error: std::io::Error) -> LaunchError {
         let advice = "free memory or raise the address-space limit (ulimit -v)";
         LaunchError::new(Self::MACHINE, format!("cannot reserve memory: {error}; {advice}"))

@@ -26,7 +26,8 @@ fn good_machine() -> Machine {
         max_map_count: Some("65530\n".to_owned()),
         overcommit_memory: Some("0\n".to_owned()),
         has_xsave: true,
-        has_xsavec: true,
+        has_xsaveopt: true,
+        has_bmi2: true,
     }
 }
 
@@ -96,8 +97,9 @@ fn each_shortcoming_is_named() {
     check(Machine { kernel_release: text("4.16.1"), ..good() }, Level::Fail, "kernel");
     check(Machine { kernel_release: text("5.4.0"), ..good() }, Level::Note, "kernel");
     check(Machine { auxiliary_vector: Some(Vec::new()), ..good() }, Level::Fail, "FSGSBASE");
-    check(Machine { has_xsavec: false, ..good() }, Level::Fail, "XSAVE");
-    check(Machine { has_xsave: false, has_xsavec: false, ..good() }, Level::Fail, "XSAVE");
+    check(Machine { has_xsaveopt: false, ..good() }, Level::Fail, "XSAVE");
+    check(Machine { has_bmi2: false, ..good() }, Level::Fail, "BMI2");
+    check(Machine { has_xsave: false, has_xsaveopt: false, ..good() }, Level::Fail, "XSAVE");
     check(
         Machine { cpuinfo: text("address sizes : 36 bits physical, 39 bits virtual"), ..good() },
         Level::Fail,
@@ -120,7 +122,8 @@ fn machine_without_proc_gets_notes_only() {
         max_map_count: None,
         overcommit_memory: None,
         has_xsave: true,
-        has_xsavec: true,
+        has_xsaveopt: true,
+        has_bmi2: true,
     };
     let (text, suits) = verdict(&examine(&blind));
     assert_eq!(text, "This machine suits whodunit; there are 10 notes above.");
@@ -129,7 +132,7 @@ fn machine_without_proc_gets_notes_only() {
 
 #[test]
 fn failure_decides_the_verdict() {
-    let machine = Machine { has_xsavec: false, overcommit_memory: None, ..good_machine() };
+    let machine = Machine { has_xsaveopt: false, overcommit_memory: None, ..good_machine() };
     let (text, suits) = verdict(&examine(&machine));
     assert_eq!(text, "This machine does not suit whodunit: see the lines marked FAIL (1).");
     assert!(!suits);

@@ -109,3 +109,31 @@ fn followed_programs_inherit_the_settings() {
     assert!(loud.stderr.contains("invalid write to 0x0"), "{}", loud.stderr);
     assert!(!silent.stderr.contains("invalid write"), "{}", silent.stderr);
 }
+
+/// The compiler proper is large: a small cache holds only a part of it at a time.
+#[test]
+fn a_full_code_cache_is_emptied_and_filled_again() {
+    let folder = Folder::new("cache");
+    let compiler = finish(Command::new("gcc").arg("-print-prog-name=cc1")).stdout;
+    let mut source = String::new();
+    for index in 0..40 {
+        source += &format!(
+            "int f{index}(int *p, int n) {{ int s = {index}; while (n--) s = s * 3 ^ p[n % 7]; return s; }}\n"
+        );
+    }
+    std::fs::write(folder.path("many.c"), source).unwrap();
+    let words = |out: &str| {
+        let program = compiler.trim().to_owned();
+        [program, "-quiet".into(), "-O2".into(), folder.text("many.c"), "-o".into(), folder.text(out)]
+    };
+    let native = words("native.s");
+    assert!(finish(Command::new(&native[0]).args(&native[1..])).status.success());
+    let stats = format!("--stats={}", folder.text("figures.json"));
+    let options = ["run", "--cache-size", "4", &stats, "--"].map(str::to_owned);
+    let outcome = whodunit(options.into_iter().chain(words("engine.s")));
+    assert_eq!((outcome.code(), outcome.stderr.as_str()), (Some(0), ""));
+    let read = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap();
+    assert_eq!(read("native.s"), read("engine.s"));
+    let figures: serde_json::Value = serde_json::from_str(&read("figures.json")).unwrap();
+    assert!(figures["flushes"].as_u64().unwrap() > 0, "{figures}");
+}

@@ -42,6 +42,8 @@ fn help_names_every_flag_and_ends_in_examples() {
         "--no-follow",
         "--no-report",
         "--stats[=<FILE>]",
+        "--count[=<FILE>]",
+        "--cache-size <MIB>",
         "round-robin",
         "random",
         "report",
