@@ -103,6 +103,16 @@ impl Assembler {
         self.i32(slot.0);
     }
 
+    /// `sub register, 1`: clobbers all arithmetic flags.
+    pub fn subtract_one(&mut self, register: u8) {
+        self.raw(&[rex_w(0, register), 0x83, 0xe8 | (register & 7), 1]);
+    }
+
+    /// `dec register`: clobbers all arithmetic flags but carry.
+    pub fn decrement(&mut self, register: u8) {
+        self.raw(&[rex_w(0, register), 0xff, 0xc8 | (register & 7)]);
+    }
+
     /// `mov register, value` in its shortest form; leaves flags alone.
     pub fn load_constant(&mut self, register: u8, value: u64) {
         if let Ok(value) = u32::try_from(value) {

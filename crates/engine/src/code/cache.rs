@@ -59,6 +59,8 @@ pub struct Disturbance {
     /// This register's value is in the last spill slot.
     pub spilled: Option<u8>,
     pub counting: Counting,
+    /// This register holds the budget; its own value is in the spill slot 1.
+    pub held: Option<u8>,
     /// How far an observed unit has come.
     pub observed: Option<Observed>,
 }

@@ -6,6 +6,7 @@
 mod branches;
 mod observed;
 mod operands;
+mod tight;
 
 pub use branches::{prefix_check, prefix_miss};
 
@@ -39,6 +40,8 @@ struct Emitter<'a> {
     output: Output,
     counted: bool,
     observer: Option<Observer>,
+    /// The register that holds the budget just now.
+    held: Option<u8>,
 }
 
 /// Translates the path at `head` into `asm`.
@@ -60,7 +63,7 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let layout = cache.layout;
     let steps = Vec::with_capacity(path.instructions.len() + 8);
     let output = Output { steps, entries: Vec::new(), instructions: path.instructions.len() };
-    let mut emitter = Emitter { cache, asm, layout, output, counted: false, observer: None };
+    let mut emitter = Emitter { cache, asm, layout, output, counted: false, observer: None, held: None };
     emitter.path(code, head, &path, &placements, plan);
     emitter.output
 }
@@ -70,6 +73,12 @@ impl Emitter<'_> {
         self.entry(head);
         if let Some(plan) = plan {
             self.begin_observation(head, plan);
+        } else if !self.cache.single_steps && !self.cache.is_anonymous() {
+            let tight = tight::recognise(&mut self.cache.factory, path, head, placements);
+            if let Some(tight) = tight {
+                self.output.instructions = tight.length;
+                return self.tight_loop(code, path, &tight);
+            }
         }
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
@@ -143,7 +152,7 @@ impl Emitter<'_> {
 
     fn step(&mut self, pc: u64, disturbance: Disturbance) {
         let observed = self.observer.as_ref().map(Observer::state);
-        let disturbance = Disturbance { counted: self.counted, observed, ..disturbance };
+        let disturbance = Disturbance { counted: self.counted, observed, held: self.held, ..disturbance };
         self.output.steps.push(Step { host: self.asm.here(), pc, disturbance });
     }
 
@@ -248,8 +257,14 @@ impl Emitter<'_> {
         if self.observer.as_ref().and_then(Observer::scratch).is_some() {
             self.complete_record();
         }
+        // Only an instruction that the engine does not run can stand inside a tight loop.
+        let held = self.held;
+        if let Some(pc) = self.output.steps.last().map(|step| step.pc) {
+            self.release_budget(pc);
+        }
         let stub = self.cache.emit_exit(exit, |_| {});
         self.asm.jump(stub);
+        self.held = held;
     }
 }
 

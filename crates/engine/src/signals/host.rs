@@ -200,6 +200,11 @@ pub(crate) fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontex
     if let Some(register) = step.disturbance.spilled {
         registers[FRAME_REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
     }
+    if let Some(register) = step.disturbance.held {
+        let register = FRAME_REGISTERS[register as usize] as usize;
+        context.budget = registers[register];
+        registers[register] = context.spill[1] as i64;
+    }
     if let Some((pointer, value)) = step.disturbance.observed.and_then(|observed| observed.scratch) {
         registers[FRAME_REGISTERS[pointer as usize] as usize] = context.spill[1] as i64;
         registers[FRAME_REGISTERS[value as usize] as usize] = context.spill[2] as i64;
@@ -234,10 +239,16 @@ fn on_asynchronous(context: &mut Context, signal: i32, info: &libc::siginfo_t, f
 
 /// Takes the thread's budget away, also where translated code holds it in a register just now.
 pub(crate) fn take_budget(context: &mut Context, step: Option<Step>, frame: &mut libc::ucontext_t) {
-    let rcx = &mut frame.uc_mcontext.gregs[libc::REG_RCX as usize];
-    match step.map_or(Counting::No, |step| step.disturbance.counting) {
-        Counting::No => context.request_stop(),
-        Counting::Loaded | Counting::Taken => context.request_stop_in_register(rcx),
+    let disturbance = step.map(|step| step.disturbance).unwrap_or_default();
+    let registers = &mut frame.uc_mcontext.gregs;
+    match (disturbance.held, disturbance.counting) {
+        (Some(register), _) => {
+            context.request_stop_in_register(&mut registers[FRAME_REGISTERS[register as usize] as usize]);
+        }
+        (None, Counting::No) => context.request_stop(),
+        (None, Counting::Loaded | Counting::Taken) => {
+            context.request_stop_in_register(&mut registers[libc::REG_RCX as usize]);
+        }
     }
 }
 

@@ -128,8 +128,9 @@ impl Scratch {
     pub fn new(spec: &Spec) -> Result<Scratch, String> {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        // The shell tells the program its folder (PWD), so all names of a test run must be of one length.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("runs").join(format!(
-            "{}-{}-{serial}",
+            "{}-{}-{serial:06}",
             spec.name,
             std::process::id()
         ));

@@ -165,6 +165,9 @@ fn disturbance(disturbance: Disturbance) -> String {
     if disturbance.counted {
         text += ", counted";
     }
+    if let Some(register) = disturbance.held {
+        let _ = write!(text, ", budget in register {register}");
+    }
     if let Some(register) = disturbance.spilled {
         let _ = write!(text, ", register {register} spilled");
     }

@@ -146,7 +146,7 @@ fn reads_rcx(instruction: &Instruction) -> bool {
     }
 }
 
-fn condition_of(instruction: &Instruction) -> Condition {
+pub(super) fn condition_of(instruction: &Instruction) -> Condition {
     Condition(match instruction.condition_code() {
         ConditionCode::o => 0,
         ConditionCode::no => 1,
