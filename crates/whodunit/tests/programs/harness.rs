@@ -25,7 +25,8 @@ const SETUP_FAILED: i32 = 99;
 /// Runs every line natively and under whodunit, and fails with a report of all lines that differ.
 pub fn check(family: &Family, lines: &[Line]) {
     debian::need(family.needs);
-    let prefix = format!("{} run --", whodunit().display());
+    // Some lines are meant to crash, and reports have tests of their own.
+    let prefix = format!("{} run --no-report --", whodunit().display());
     let failures: Vec<String> = lines.iter().filter_map(|line| check_line(family, line, &prefix)).collect();
     assert!(
         failures.is_empty(),
