@@ -1,7 +1,6 @@
 //! Loops of a single straight run: the budget stays in a register while they turn.
 //!
-//! Counting in memory costs a store and a load that wait for each other, which is more than a short loop takes
-//! otherwise. A register that the loop does not use is free to hold the budget instead.
+//! Counting in memory costs a store and a load that wait for each other, which a short loop has no work to hide. A register that the loop does not use is free to hold the budget instead.
 
 use super::{CX, Emitter};
 use crate::code::assembler::Condition;
