@@ -1,4 +1,5 @@
-//! What is known about a program without running it: modules, functions, source lines, unwinding rules.
+//! What is known about a program without running it: modules, functions, source lines, unwinding rules, variables and
+//! their types.
 //!
 //! This crate must not know runs, the engine, or presentation. It reads the program's files and is handed everything
 //! else: the memory map as a list, the stack through [`unwind::Memory`].
@@ -9,12 +10,31 @@
 
 mod call_frames;
 mod debug_file;
+mod debug_info;
+mod declarations;
+pub mod describe;
 mod elf;
+pub mod evaluate;
+pub mod expression;
+mod line_code;
 mod line_tables;
+mod locations;
 mod maps;
+mod module_variables;
+mod nearest;
+mod object_symbols;
+mod places;
+mod qualified_names;
 mod registers;
+mod scopes;
+pub mod sites;
 pub mod source;
 pub mod space;
 mod symbol_table;
 pub mod symbols;
+mod type_entries;
+pub mod types;
 pub mod unwind;
+mod values;
+pub mod variables;
+pub mod whereabouts;

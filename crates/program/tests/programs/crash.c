@@ -1,75 +1,12 @@
-// Fails in the way that the first argument names and writes the evidence into the folder that the second one names:
-// registers, memory map, and the memory that unwinding needs. The functions carry the names that the tests expect.
-#define _GNU_SOURCE
-#include <fcntl.h>
+// Fails in the way that the first argument names and writes the evidence into the folder that the second one names.
+// The functions carry the names that the tests expect.
+#include "evidence.h"
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
-#include <unistd.h>
 
 #define APART __attribute__((noinline, noclone))
 // Keeps a call from becoming a jump, so that its caller stays on the stack.
 #define STAY() __asm__ volatile("" ::: "memory")
-
-static const char *folder;
-
-static int create(const char *name) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
-    if (fd < 0) _exit(90);
-    return fd;
-}
-
-static void put(int fd, const void *bytes, size_t size) {
-    if (write(fd, bytes, size) != (ssize_t)size) _exit(91);
-}
-
-static void dump_registers(const greg_t *saved) {
-    static const int order[] = {REG_RIP, REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                                REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-    int fd = create("registers");
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) put(fd, &saved[order[i]], 8);
-    close(fd);
-}
-
-// Every readable mapping that is executable or has no file: start, length, bytes.
-static void dump_memory(void) {
-    static char text[1 << 16], page[4096];
-    int maps = open("/proc/self/maps", O_RDONLY), memory = open("/proc/self/mem", O_RDONLY);
-    size_t length = 0;
-    for (ssize_t n; (n = read(maps, text + length, sizeof text - 1 - length)) > 0;) length += n;
-    int fd = create("maps");
-    put(fd, text, length);
-    close(fd);
-    fd = create("memory");
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        unsigned long start, end;
-        char permissions[8];
-        if (sscanf(line, "%lx-%lx %7s", &start, &end, permissions) != 3) _exit(92);
-        int wanted = permissions[2] == 'x' || !strchr(line, '/');
-        if (!wanted || permissions[0] != 'r' || strstr(line, "[v")) {
-            if (!strstr(line, "[vdso]")) continue;
-        }
-        for (unsigned long at = start; at < end; at += sizeof page) {
-            if (pread(memory, page, sizeof page, at) != sizeof page) continue;
-            put(fd, &at, 8);
-            put(fd, page, sizeof page);
-        }
-    }
-    close(fd);
-}
-
-static void on_fault(int signal, siginfo_t *info, void *context) {
-    (void)signal, (void)info;
-    dump_registers(((ucontext_t *)context)->uc_mcontext.gregs);
-    dump_memory();
-    _exit(0);
-}
 
 volatile int sink;
 int *volatile nowhere;
@@ -179,12 +116,8 @@ char zeroed[1000];
 
 int main(int argc, char **argv) {
     if (argc < 3) return 93;
-    static char stack[1 << 16];
     const char *way = argv[1];
-    folder = argv[2];
-    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
-    struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    sigaction(SIGSEGV, &fault, NULL);
+    leave_evidence_in(argv[2]);
     signal(SIGUSR1, on_user);
     signal(SIGFPE, on_user);
     if (!strcmp(way, "plain")) alpha(argc);

@@ -1,6 +1,11 @@
 //! What this crate says about programs that compilers have just built, against what their sources say.
 
 mod common;
+mod damage;
+mod facts;
+mod languages;
 mod spaces;
 mod symbols;
 mod unwinding;
+mod variables;
+mod whereabouts;
