@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["guest", "sched"]),
     ("program", &[]),
     ("report", &["program"]),
+    ("trace", &[]),
     ("whodunit", &["engine", "guest", "program", "report", "sched"]),
 ];
 
@@ -28,7 +29,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "engine/src/context.rs",
     "engine/src/guest_code.rs",
     "engine/src/kernel.rs",
-    "engine/src/observation.rs",
+    "engine/src/observation/buffer.rs",
     "engine/src/process.rs",
     "engine/src/signals/frame.rs",
     "engine/src/signals/host.rs",
