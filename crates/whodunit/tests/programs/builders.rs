@@ -128,7 +128,7 @@ fn git() {
             guest("git -C project -c pack.threads=2 gc --quiet --prune=now")
                 .after(repository)
                 .leaving_out(&["project/.git/index"]),
-            guest("git -c pack.threads=2 clone --no-local project copy")
+            guest("env GIT_COMMITTER_DATE=2005-04-07T22:13:13Z git -c pack.threads=2 clone --no-local project copy")
                 .after(repository)
                 .leaving_out(&["project/.git/index", "copy/.git/index"]),
             guest("git -C project fsck --full --strict").after(repository).leaving_out(&["project/.git/index"]),
