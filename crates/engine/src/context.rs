@@ -53,6 +53,8 @@ pub struct Context {
     /// Where the next observation record goes, and where the buffer starts; zero if nothing is observed.
     pub trace_next: u64,
     pub trace_start: u64,
+    /// The guest's FS base when the first record in the buffer was begun.
+    pub trace_fs: u64,
     /// Where the vector and floating-point state of the guest is saved while the engine runs.
     pub xsave: u64,
     /// The guest's GS base; its FS base lives in the GS register itself.
@@ -108,6 +110,7 @@ thread_local! {
             granted: 0,
             trace_next: 0,
             trace_start: 0,
+            trace_fs: 0,
             xsave: 0,
             guest_gs: 0,
             wake: AtomicU32::new(0),
@@ -160,6 +163,16 @@ impl Context {
         self.budget += std::mem::take(&mut self.deferred);
     }
 
+    /// Undoes a count of `amount` events that the budget did not reach for.
+    pub fn take_back(&mut self, amount: u8) {
+        if amount == 1 {
+            // A count that keeps flags has not been stored yet.
+            self.budget = 1;
+        } else {
+            self.budget += i64::from(amount);
+        }
+    }
+
     /// Takes the remaining events away, so that translated code leaves at the next one.
     pub fn request_stop(&mut self) {
         // At zero the thread is on its way out already, just before an event.
@@ -189,7 +202,9 @@ impl Context {
         base
     }
 
+    /// To be called only where no records wait to be handed over.
     pub fn set_guest_fs(&mut self, base: u64) {
+        self.trace_fs = base;
         // SAFETY: the engine itself never uses GS; only translated guest code reads through it.
         unsafe { std::arch::asm!("wrgsbase {}", in(reg) base, options(nomem, nostack, preserves_flags)) };
     }

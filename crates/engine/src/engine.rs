@@ -1,14 +1,14 @@
 //! The one engine of the process, and what its embedder is told.
 
 use crate::code::cache::{CacheStats, Exit};
+use crate::code::observe::RecordFacts;
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault};
-use crate::observation::{self, Batch, Counter, Counts, Observation, Observer, StepCounter};
+use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
 use crate::private::PrivateDescriptors;
 use crate::signals::frame::XState;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
-use iced_x86::Instruction;
 use sched::ThreadId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -73,6 +73,10 @@ pub trait Host: Send + Sync {
     fn finished(&self, stats: &Stats);
     /// What the run executed, where that was asked for; before `finished`.
     fn counted(&self, counts: &Counts);
+    /// Who is told what happens, where [`Observation::Tell`] asks for that; called once.
+    fn observer(&self) -> Option<Box<dyn Observer>> {
+        None
+    }
     /// One line for the user, at most once for each cause.
     fn notice(&self, line: &str);
 }
@@ -100,6 +104,7 @@ enum Recorder {
     Discard,
     Count(Counter),
     Steps(StepCounter),
+    Tell(Consumer),
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
@@ -113,10 +118,14 @@ impl Engine {
         private: PrivateDescriptors,
         host: Box<dyn Host>,
     ) -> &'static Engine {
-        let recorder = match options.observation {
-            Observation::Nothing | Observation::Discard => Recorder::Discard,
-            Observation::Count => Recorder::Count(Counter::default()),
-            Observation::CountBySteps => Recorder::Steps(StepCounter::default()),
+        let recorder = match (options.observation, options.observation.told()) {
+            (Observation::Count, _) => Recorder::Count(Counter::default()),
+            (Observation::CountBySteps, _) => Recorder::Steps(StepCounter::default()),
+            (_, Some(wanted)) => match host.observer() {
+                Some(observer) => Recorder::Tell(Consumer::start(observer, wanted)),
+                None => Recorder::Discard,
+            },
+            _ => Recorder::Discard,
         };
         let engine = Engine {
             stubs: world.cache.stubs(),
@@ -169,43 +178,75 @@ impl Engine {
 
     /// Whether units write records.
     pub fn writes_records(&self) -> bool {
-        matches!(self.options.observation, Observation::Discard | Observation::Count)
+        self.options.observation.written().is_some()
     }
 
     pub fn steps_singly(&self) -> bool {
-        self.options.observation == Observation::CountBySteps
+        self.options.observation.goes_by_steps()
     }
 
     /// Hands the thread's records to who reads them. The world is locked by the caller.
     pub fn drain(&self, world: &World, context: &mut Context) {
+        let words = observation::take_words(context);
+        self.hand_over(world, context, words);
+    }
+
+    fn hand_over(&self, world: &World, context: &mut Context, words: &[u64]) {
         let Some(catalogue) = world.cache.catalogue() else { return };
         let thread = ThreadId(context.thread);
-        let words = observation::take_words(context);
-        if let Recorder::Count(counter) = &mut *self.recorder() {
-            counter.batch(&Batch { thread, words, catalogue });
+        let current = context.guest_fs();
+        let fs_base = std::mem::replace(&mut context.trace_fs, current);
+        match &mut *self.recorder() {
+            Recorder::Count(counter) => counter.batch(&Batch { thread, words, catalogue, fs_base }),
+            Recorder::Tell(consumer) => consumer.take(thread, words, Some(catalogue), fs_base),
+            Recorder::Discard | Recorder::Steps(_) => {}
         }
     }
 
     /// The same after leaving translated code; a unit that ran out of budget leaves its record to be ended here.
     pub fn drain_after(&self, world: &World, context: &mut Context, exit: Exit) {
-        if let Exit::Budget { record: Some((number, words)), .. } = exit {
-            self.end_record(world, context, number, words);
+        if let Exit::Budget { record: Some((number, _)), .. } = exit
+            && let Some(facts) = world.cache.catalogue().map(|catalogue| catalogue.record(u64::from(number)))
+        {
+            self.end_record(world, context, number, facts);
         }
         self.drain(world, context);
     }
 
     /// Ends the record that begins where the next one goes.
-    pub fn end_record(&self, world: &World, context: &mut Context, number: u32, words: u16) {
+    pub fn end_record(&self, world: &World, context: &mut Context, number: u32, facts: RecordFacts) {
         if !observation::has_room(context) {
+            // What takes an instruction back must be in one batch with it.
+            if facts.retracts {
+                let words = [observation::take_words(context), &[u64::from(number)]].concat();
+                return self.hand_over(world, context, &words);
+            }
             self.drain(world, context);
         }
-        observation::end_record(context, number, words);
+        observation::end_record(context, number, facts.words);
     }
 
-    /// Counts one executed instruction of a run that goes step by step.
-    pub fn count_step(&self, thread: ThreadId, instruction: &Instruction, elements: u64) {
-        if let Recorder::Steps(counter) = &mut *self.recorder() {
-            counter.executed(thread, instruction, elements);
+    /// Tells of an instruction that ran by itself.
+    pub fn tell_step(&self, context: &Context, step: Step, outcome: Outcome) {
+        let thread = ThreadId(context.thread);
+        match &mut *self.recorder() {
+            Recorder::Steps(counter) if outcome != Outcome::Faulted => {
+                counter.executed(thread, step.instruction(), step.elements(context));
+            }
+            Recorder::Tell(consumer) => {
+                if let Some(words) = step.end(context, outcome) {
+                    consumer.take(thread, &words, None, context.guest_fs());
+                }
+            }
+            Recorder::Steps(_) | Recorder::Discard | Recorder::Count(_) => {}
+        }
+    }
+
+    /// Lets the observer see everything so far. Before a fork its thread must hold no lock that the child would wait
+    /// for; another program leaves nothing of this one.
+    pub fn settle_observer(&self) {
+        if let Recorder::Tell(consumer) = &mut *self.recorder() {
+            consumer.settle();
         }
     }
 
@@ -215,7 +256,7 @@ impl Engine {
 
     fn counts(&self) -> Option<Counts> {
         match &*self.recorder() {
-            Recorder::Discard => None,
+            Recorder::Discard | Recorder::Tell(_) => None,
             Recorder::Count(counter) => self.world().cache.catalogue().map(|catalogue| counter.counts(catalogue)),
             Recorder::Steps(counter) => Some(counter.counts()),
         }
@@ -274,6 +315,9 @@ impl Engine {
         if let Some(counts) = self.counts() {
             self.host.counted(&counts);
         }
+        if let Recorder::Tell(consumer) = std::mem::replace(&mut *self.recorder(), Recorder::Discard) {
+            consumer.finish();
+        }
         let (cache, code_bytes) = {
             let world = self.world();
             (world.cache.stats, world.cache.code_bytes())
@@ -293,6 +337,9 @@ impl Engine {
     /// In a forked child the figures and their report are the parent's.
     pub fn silence_after_fork(&self) {
         self.finished.store(true, Ordering::SeqCst);
+        if let Recorder::Tell(consumer) = std::mem::replace(&mut *self.recorder(), Recorder::Discard) {
+            consumer.abandon();
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::code::path::Limits;
 use crate::context::{self, RSP};
 use crate::engine::{Engine, Host, Options};
 use crate::kernel;
-use crate::observation::{self, Observation};
+use crate::observation;
 use crate::private::PrivateDescriptors;
 use crate::signals::{Action, Actions, frame, host};
 use crate::space::{GuestSpace, Zones};
@@ -57,10 +57,11 @@ pub fn launch(
     });
     let private = PrivateDescriptors::open().map_err(LaunchError::descriptors)?;
     let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
-    match options.observation {
-        Observation::Nothing => {}
-        Observation::Discard | Observation::Count => cache.observe(),
-        Observation::CountBySteps => cache.step_singly(),
+    if let Some(wanted) = options.observation.written() {
+        cache.observe(wanted);
+    }
+    if options.observation.goes_by_steps() {
+        cache.step_singly();
     }
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
@@ -116,7 +117,7 @@ fn start(
     context.tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as i32;
     context.signal_mask = host::kernel_mask();
     context.set_guest_fs(0);
-    if matches!(options.observation, Observation::Discard | Observation::Count) {
+    if options.observation.written().is_some() {
         observation::open_buffer(context);
     }
     let turn = Turn::new(policy, context);

@@ -20,7 +20,10 @@ mod syscalls;
 mod turn;
 mod world;
 
+pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Stats, ThreadFacts};
 pub use launch::{LaunchError, Program, launch};
-pub use observation::{Counts, Observation, Tally};
+pub use observation::{
+    Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
+};

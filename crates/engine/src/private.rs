@@ -1,6 +1,7 @@
 //! The engine's own descriptors, kept where the guest does not look and guarded where it might.
 
 use crate::kernel;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Descriptors of the engine's.
 #[derive(Clone, Debug)]
@@ -27,14 +28,17 @@ impl PrivateDescriptors {
         Ok(PrivateDescriptors { messages, executable, kick: new_kick()? })
     }
 
+    fn all(&self) -> [i32; 4] {
+        [self.messages, self.executable, self.kick, OBSERVERS.load(Ordering::Relaxed)]
+    }
+
     pub fn contains(&self, descriptor: i32) -> bool {
-        descriptor >= 0 && [self.messages, self.executable, self.kick].contains(&descriptor)
+        descriptor >= 0 && self.all().contains(&descriptor)
     }
 
     /// In ascending order.
     pub fn sorted(&self) -> Vec<u32> {
-        let mut all: Vec<u32> =
-            [self.messages, self.executable, self.kick].into_iter().filter_map(|fd| u32::try_from(fd).ok()).collect();
+        let mut all: Vec<u32> = self.all().into_iter().filter_map(|fd| u32::try_from(fd).ok()).collect();
         all.sort_unstable();
         all
     }
@@ -47,6 +51,16 @@ impl PrivateDescriptors {
             kernel::call(libc::SYS_close as u64, [fresh as u64, 0, 0, 0, 0, 0]);
         }
     }
+}
+
+/// The file that an observer writes to.
+static OBSERVERS: AtomicI32 = AtomicI32::new(-1);
+
+/// Moves an observer's file out of the guest's way; there is one at most.
+pub fn keep_for_observer(descriptor: i32) -> std::io::Result<i32> {
+    let high = move_up(descriptor)?;
+    OBSERVERS.store(high, Ordering::Relaxed);
+    Ok(high)
 }
 
 const EVENT_FLAGS: u64 = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as u64;

@@ -1,15 +1,16 @@
 //! The loop of every guest thread: run translated code until it leaves, do what it left for, go on.
 
 use crate::code::cache::{Exit, Trap};
+use crate::code::hot::Follower;
 use crate::code::path::decode_at;
-use crate::context::{Context, Fault, RAX, RCX, RDI, RSP};
+use crate::context::{Context, Fault, RAX, RDI, RSP};
 use crate::engine::Engine;
 use crate::guest_code::LiveCode;
 use crate::kernel;
+use crate::observation::{Outcome, Step};
 use crate::signals::deliver;
 use crate::syscalls::{self, Flow};
-use iced_x86::Instruction;
-use sched::{Reason, ThreadId};
+use sched::Reason;
 
 /// Page-fault error code of an instruction fetch from user mode.
 const FETCH_ERROR: u64 = 0x14;
@@ -26,7 +27,9 @@ const SEGV_ACCERR: i32 = 2;
 pub fn run(engine: &'static Engine, context: &mut Context) {
     let enter = engine.stubs().enter;
     let records = engine.writes_records();
-    let mut steps = engine.steps_singly().then(Steps::default);
+    let steps_singly = engine.steps_singly();
+    let mut step = None;
+    let mut follower: Option<Follower> = None;
     let mut host = 0;
     loop {
         if host == 0 {
@@ -39,8 +42,18 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
             }
             host = engine.world().host_for(context.pc);
         }
-        if let Some(steps) = &mut steps {
-            steps.begin(engine, context);
+        if let Some(followed) = &mut follower {
+            let mut world = engine.world();
+            host = match world.follow(followed, context.pc) {
+                Some(block) => block,
+                None => {
+                    follower = None;
+                    world.host_for(context.pc)
+                }
+            };
+        }
+        if steps_singly {
+            step = begin_step(engine, context);
         }
         kernel::enter(enter, host);
         engine.count_exit();
@@ -52,8 +65,11 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
             }
             exit
         };
-        if let Some(steps) = &mut steps {
-            steps.end(engine, context, exit);
+        if let (Some(step), Some(outcome)) = (step.take(), outcome_of(context, exit)) {
+            engine.tell_step(context, step, outcome);
+        }
+        if !matches!(exit, Exit::Indirect | Exit::Direct { .. }) {
+            follower = None;
         }
         host = match exit {
             Exit::Indirect => {
@@ -70,15 +86,27 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
             },
             // Threads stop right at the branch, wherever its event was counted, so that the place is the same
             // however the code was cut into units.
-            Exit::Budget { pc, branch, .. } if pc != branch => {
+            Exit::Budget { pc, branch, amount, .. } => {
                 context.pc = pc;
-                context.budget = 1;
-                engine.world().host_up_to(pc, branch)
+                context.take_back(amount);
+                if context.budget > 1 {
+                    engine.world().host_for_last_events(pc)
+                } else if pc != branch {
+                    engine.world().host_up_to(pc, branch)
+                } else {
+                    follower = out_of_budget(engine, context);
+                    0
+                }
             }
-            Exit::Budget { pc, .. } | Exit::Arrived { pc } => {
+            Exit::Arrived { pc } => {
                 context.pc = pc;
-                out_of_budget(engine, context);
+                follower = out_of_budget(engine, context);
                 0
+            }
+            Exit::Step { pc } => {
+                context.pc = pc;
+                step = begin_step(engine, context);
+                engine.world().host_for_step(pc)
             }
             Exit::Interrupted => 0,
             Exit::Fault => fault(engine, context),
@@ -96,40 +124,37 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
     }
 }
 
-/// Counting one instruction after the other.
-#[derive(Default)]
-struct Steps {
-    current: Option<(Instruction, u64)>,
+/// Looks at the instruction that is to run by itself.
+fn begin_step(engine: &Engine, context: &mut Context) -> Option<Step> {
+    let instruction = decode_at(&LiveCode(&engine.world().space), context.pc).ok()?;
+    Some(Step::begin(instruction, context, engine.xstate(), engine.options.observation.seen_by_steps()))
 }
 
-impl Steps {
-    fn begin(&mut self, engine: &Engine, context: &Context) {
-        let world = engine.world();
-        self.current =
-            decode_at(&LiveCode(&world.space), context.pc).ok().map(|instruction| (instruction, context.gpr[RCX]));
-    }
-
-    /// An instruction that faulted, or was not reached, has not run.
-    fn end(&mut self, engine: &Engine, context: &Context, exit: Exit) {
-        let ran = matches!(exit, Exit::Indirect | Exit::Direct { .. } | Exit::SystemCall { .. } | Exit::Trap { .. });
-        if let Some((instruction, count)) = self.current.take().filter(|_| ran) {
-            let elements = count.wrapping_sub(context.gpr[RCX]);
-            engine.count_step(ThreadId(context.thread), &instruction, elements);
-        }
+/// What became of an instruction that ran by itself; none if it was not reached.
+fn outcome_of(context: &Context, exit: Exit) -> Option<Outcome> {
+    match exit {
+        Exit::Indirect => Some(Outcome::Ran(context.branch_target)),
+        Exit::Direct { target, .. } => Some(Outcome::Ran(target)),
+        Exit::SystemCall { next } => Some(Outcome::Ran(next)),
+        Exit::Trap { pc, .. } => Some(Outcome::Ran(pc)),
+        Exit::Fault => Some(Outcome::Faulted),
+        _ => None,
     }
 }
 
-/// The budget is used up, or a stop request took it.
-fn out_of_budget(engine: &Engine, context: &mut Context) {
+/// The budget is used up, or a stop request took it. Where quanta keep ending, the thread is to be followed.
+fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     context.budget = 1;
     if context.has_pending_signal() {
-        return; // delivered before anything else runs, which gives the budget back
+        return None; // delivered before anything else runs, which gives the budget back
     }
     if context.deferred > 0 {
         context.release_deferred();
-        return;
+        return None;
     }
+    let hot = engine.world().cache.sample(context.pc);
     engine.turn.switch(context, Reason::QuantumOver);
+    hot.then(Follower::default)
 }
 
 /// Delivers a fault, unless it is the engine's own write protection: then the write is let through. The writing

@@ -1,6 +1,7 @@
 //! All that belongs to the guest process as a whole: its code, its address space, its signal dispositions.
 
 use crate::code::cache::CodeCache;
+use crate::code::hot::{Follower, Next};
 use crate::context::Context;
 use crate::guest_code::LiveCode;
 use crate::kernel::{self, Arguments};
@@ -84,9 +85,36 @@ impl World {
         self.cache.host_up_to(&LiveCode(&self.space), pc, end)
     }
 
+    /// What a thread that is being followed runs next, until it has been followed far enough.
+    pub fn follow(&mut self, follower: &mut Follower, pc: u64) -> Option<u64> {
+        let code = LiveCode(&self.space);
+        match self.cache.follow(&code, follower, pc) {
+            Next::Run(block) => Some(self.cache.host_for_block(&code, &block)),
+            Next::Done(path) => {
+                if let Some(path) = path {
+                    self.cache.add_hot_path(&code, &path);
+                    self.guard_new_pages();
+                }
+                None
+            }
+        }
+    }
+
+    /// A translation that counts one event at a time.
+    pub fn host_for_last_events(&mut self, pc: u64) -> u64 {
+        let host = self.cache.host_for_last_events(&LiveCode(&self.space), pc);
+        self.guard_new_pages();
+        host
+    }
+
     /// A throw-away translation of one instruction, on a page that stays writable.
     pub fn host_for_once(&mut self, pc: u64) -> u64 {
         self.cache.host_for_once(&LiveCode(&self.space), pc)
+    }
+
+    /// The same without observation.
+    pub fn host_for_step(&mut self, pc: u64) -> u64 {
+        self.cache.host_for_step(&LiveCode(&self.space), pc)
     }
 
     pub fn host_for_indirect(&mut self, pc: u64) -> u64 {

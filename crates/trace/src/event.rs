@@ -29,6 +29,7 @@ pub enum Event<'a> {
     Hash(Hash),
     Note(Note<'a>),
     End(End<'a>),
+    Registers(Registers<'a>),
     /// Of a kind that a newer minor version has added.
     Unknown {
         kind: u8,
@@ -290,6 +291,14 @@ pub struct Note<'a> {
     pub text: &'a str,
 }
 
+/// A thread's registers from now on: where a run begins, and after changes that no other event tells.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Registers<'a> {
+    pub thread: u32,
+    /// The sixteen general registers in encoding order, program counter, flags, FS base, GS base.
+    pub values: List<'a, u64>,
+}
+
 /// How the process, or the recording of it, ended. The last event of a log.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct End<'a> {
@@ -357,6 +366,7 @@ wire_fields!('a, Exec { thread, clock since thread, next_log });
 wire_fields!('a, Written<'a> { thread, descriptor, bytes });
 wire_fields!('a, Hash { thread, clock since thread, registers, memory });
 wire_fields!('a, Note<'a> { thread, text });
+wire_fields!('a, Registers<'a> { thread, values });
 wire_fields!('a, End<'a> { kind, thread, clock since thread, registers, backtrace, details });
 wire_fields!('a, Death { signal, code, address });
 
@@ -426,7 +436,7 @@ macro_rules! kinds {
 
 kinds! {
     1 Start, 2 File, 3 Map, 4 Memory, 5 Call, 6 Switch, 7 Signal, 8 Instruction, 9 Thread, 10 ThreadEnd, 11 Fork, 12 Exec,
-    13 Output, 14 Hash, 15 Note, 16 End,
+    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers,
 }
 
 impl Event<'_> {
@@ -438,6 +448,7 @@ impl Event<'_> {
             Event::Memory(memory) => Some(memory.thread),
             Event::Instruction(instruction) => Some(instruction.thread),
             Event::Output(output) => Some(output.thread),
+            Event::Registers(registers) => Some(registers.thread),
             Event::Note(note) => note.thread,
             _ => self.moment().map(|(thread, _)| thread),
         }

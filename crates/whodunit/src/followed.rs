@@ -15,7 +15,8 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     match parse(words) {
         Some((settings, path, arguments)) => {
             let program = Program { path, arguments, environment: environment::entries() };
-            Start { program, settings, follow: true, stats: None, count: None, observation: Observation::Nothing }.go()
+            let observation = Observation::Nothing;
+            Start { program, settings, follow: true, stats: None, count: None, events: None, observation }.go()
         }
         None => usage_error("__exec is for whodunit's own use; try: whodunit run --help"),
     }

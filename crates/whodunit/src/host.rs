@@ -1,11 +1,12 @@
 //! What the engine has to tell reaches a person here, on standard error.
 
 use crate::count::Summary;
+use crate::events::Lines;
 use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::stats::{self, Destination};
 use crate::voice;
-use engine::{Counts, Crash, Fault, Program, Stats, ThreadFacts};
+use engine::{Counts, Crash, Fault, Observer, PrivateFile, Program, Stats, ThreadFacts};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use program::source::SourceCache;
 use report::crash::{Access, CrashFacts, render};
@@ -13,6 +14,7 @@ use report::deadlock::{DeadlockFacts, render_deadlock};
 use report::look::Look;
 use report::signals::{SIGBUS, SIGSEGV, SIGTRAP};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The processor's number of a page fault, the only fault that comes with an address.
 const PAGE_FAULT: u64 = 14;
@@ -30,6 +32,8 @@ pub struct Terminal {
     settings: Settings,
     stats: Option<Destination>,
     count: Option<Destination>,
+    /// Where events go, until the engine asks for who reads them.
+    events: Mutex<Option<PrivateFile>>,
     /// Where whodunit was started: the guest may go elsewhere.
     folder: Option<PathBuf>,
 }
@@ -40,10 +44,12 @@ impl Terminal {
         settings: Settings,
         stats: Option<Destination>,
         count: Option<Destination>,
+        events: Option<PrivateFile>,
     ) -> Terminal {
         let path = Path::new(&program.path);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Terminal { program: name, settings, stats, count, folder: std::env::current_dir().ok() }
+        let folder = std::env::current_dir().ok();
+        Terminal { program: name, settings, stats, count, events: Mutex::new(events), folder }
     }
 
     fn look(&self) -> Look {
@@ -112,6 +118,11 @@ impl engine::Host for Terminal {
                 String::new()
             });
         }
+    }
+
+    fn observer(&self) -> Option<Box<dyn Observer>> {
+        let file = self.events.lock().ok()?.take()?;
+        Some(Box::new(Lines::new(file)))
     }
 
     fn finished(&self, stats: &Stats) {

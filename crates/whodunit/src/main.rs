@@ -3,6 +3,7 @@
 mod count;
 mod doctor;
 mod environment;
+mod events;
 mod followed;
 mod host;
 mod memory;

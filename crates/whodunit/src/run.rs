@@ -4,9 +4,9 @@ use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Se
 use crate::start::Start;
 use crate::stats::Destination;
 use crate::{environment, search, status, usage_error, voice};
-use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use engine::{Observation, Program};
+use clap::{ArgGroup, Args};
+use engine::{Observation, PrivateFile, Program, Wanted};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ EXAMPLES:
     whodunit run --stats=figures.json -- make test";
 
 #[derive(Args, Debug)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, group = ArgGroup::new("observed").args(["count", "events"]))]
 pub struct Arguments {
     /// Where random choices start from; the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -78,13 +78,18 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     count: Option<Option<PathBuf>>,
 
-    /// Count one instruction at a time, to check the other way of counting
-    #[arg(long, hide = true, requires = "count")]
+    /// Write down every access with its values and every branch, a line each
+    #[arg(long, hide = true, value_name = "FILE", require_equals = true, conflicts_with = "count")]
+    events: Option<PathBuf>,
+
+    /// Observe one instruction at a time, to check the other way of observing
+    #[arg(long, hide = true, requires = "observed")]
     by_steps: bool,
 
-    /// Write every access down and throw it away, to measure what that costs
-    #[arg(long, hide = true, conflicts_with = "count")]
-    trace_discard: bool,
+    /// Write every access down and throw it away, to measure what that costs; WHAT is `addresses` or `everything`
+    #[arg(long, hide = true, value_name = "WHAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "addresses", conflicts_with = "observed", value_parser = ["addresses", "everything"])]
+    trace_discard: Option<String>,
 
     /// The program, searched in PATH unless it has a slash, and its arguments
     #[arg(value_name = "PROG ARGS", required = true, trailing_var_arg = true)]
@@ -97,6 +102,11 @@ pub fn run(arguments: Arguments) -> ExitCode {
         (Err(problem), _) | (_, Err(problem)) => return usage_error(&problem),
     };
     let observation = arguments.observation();
+    let events = match arguments.events.as_ref().map(|path| std::fs::File::create(path).and_then(PrivateFile::new)) {
+        None => None,
+        Some(Ok(file)) => Some(file),
+        Some(Err(error)) => return usage_error(&format!("the file for events cannot be written: {error}")),
+    };
     let settings = arguments.settings();
     let follow = !arguments.no_follow || arguments.follow;
     let name = arguments.command[0].clone();
@@ -106,7 +116,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         return ExitCode::from(status::NOT_FOUND);
     };
     let program = Program { path, arguments: arguments.command, environment: environment::entries() };
-    Start { program, settings, follow, stats, count, observation }.go()
+    Start { program, settings, follow, stats, count, events, observation }.go()
 }
 
 impl Arguments {
@@ -122,11 +132,16 @@ impl Arguments {
     }
 
     fn observation(&self) -> Observation {
-        match (&self.count, self.by_steps, self.trace_discard) {
-            (Some(_), false, _) => Observation::Count,
-            (Some(_), true, _) => Observation::CountBySteps,
-            (None, _, true) => Observation::Discard,
-            (None, _, false) => Observation::Nothing,
+        match (&self.count, &self.events, self.by_steps) {
+            (Some(_), _, false) => Observation::Count,
+            (Some(_), _, true) => Observation::CountBySteps,
+            (None, Some(_), false) => Observation::Tell(Wanted::EVERYTHING),
+            (None, Some(_), true) => Observation::TellBySteps(Wanted::EVERYTHING),
+            (None, None, _) => match self.trace_discard.as_deref() {
+                None => Observation::Nothing,
+                Some("everything") => Observation::Discard(Wanted::EVERYTHING),
+                Some(_) => Observation::Discard(Wanted::ADDRESSES),
+            },
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::host::Terminal;
 use crate::settings::{OnDeadlock, Settings};
 use crate::stats::Destination;
 use crate::voice;
-use engine::{Observation, Options, Program};
+use engine::{Observation, Options, PrivateFile, Program};
 use std::process::ExitCode;
 
 /// The hidden verb under which the programs that a guest executes are run.
@@ -17,6 +17,7 @@ pub struct Start {
     pub follow: bool,
     pub stats: Option<Destination>,
     pub count: Option<Destination>,
+    pub events: Option<PrivateFile>,
     pub observation: Observation,
 }
 
@@ -31,7 +32,7 @@ impl Start {
             seed: self.settings.seed,
         };
         let policy = self.settings.new_policy();
-        let terminal = Terminal::new(&self.program, self.settings, self.stats, self.count);
+        let terminal = Terminal::new(&self.program, self.settings, self.stats, self.count, self.events);
         match engine::launch(self.program, options, policy, Box::new(terminal)) {
             Ok(never) => match never {},
             Err(error) => {

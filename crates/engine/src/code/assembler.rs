@@ -10,6 +10,7 @@ pub struct Condition(pub u8);
 
 impl Condition {
     pub const NOT_ZERO: Condition = Condition(5);
+    pub const NOT_POSITIVE: Condition = Condition(14);
 
     pub fn inverted(self) -> Condition {
         Condition(self.0 ^ 1)
@@ -97,20 +98,17 @@ impl Assembler {
         self.raw(&[amount as u8]);
     }
 
+    /// `add qword fs:[slot], amount`: clobbers all arithmetic flags.
+    pub fn add_to_slot(&mut self, slot: Slot, amount: i8) {
+        self.raw(&[0x64, 0x48, 0x83, 0x04, 0x25]);
+        self.i32(slot.0);
+        self.raw(&[amount as u8]);
+    }
+
     /// `dec qword fs:[slot]`: clobbers all arithmetic flags but carry.
     pub fn decrement_slot(&mut self, slot: Slot) {
         self.raw(&[0x64, 0x48, 0xff, 0x0c, 0x25]);
         self.i32(slot.0);
-    }
-
-    /// `sub register, 1`: clobbers all arithmetic flags.
-    pub fn subtract_one(&mut self, register: u8) {
-        self.raw(&[rex_w(0, register), 0x83, 0xe8 | (register & 7), 1]);
-    }
-
-    /// `dec register`: clobbers all arithmetic flags but carry.
-    pub fn decrement(&mut self, register: u8) {
-        self.raw(&[rex_w(0, register), 0xff, 0xc8 | (register & 7)]);
     }
 
     /// `mov register, value` in its shortest form; leaves flags alone.
@@ -135,6 +133,11 @@ impl Assembler {
     /// `lea register, [register + displacement]`: addition that leaves flags alone.
     pub fn add_displacement(&mut self, register: u8, displacement: i32) {
         self.memory_form(0x8d, register, register, displacement);
+    }
+
+    /// `mov register, [base + displacement]`
+    pub fn load(&mut self, register: u8, base: u8, displacement: i32) {
+        self.memory_form(0x8b, register, base, displacement);
     }
 
     /// `mov [base + displacement], register`

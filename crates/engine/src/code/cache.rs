@@ -5,9 +5,11 @@
 //! to a fresh exit, which catches every way in (links, fall-through, lookup prefixes) without a list of who links where.
 
 use crate::code::assembler::Assembler;
+use crate::code::events;
+use crate::code::hot::{Follower, Heat, Next};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
-use crate::code::observe::Catalogue;
-use crate::code::path::{GuestCode, Limits};
+use crate::code::observe::{Catalogue, Wanted};
+use crate::code::path::{GuestCode, Limits, Path};
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
 use crate::context::Layout;
@@ -28,9 +30,11 @@ pub enum Exit {
     Direct { target: u64, link: u64 },
     /// A system call; the guest goes on at `next`.
     SystemCall { next: u64 },
-    /// The budget is used up before the clock event of `branch`, in the straight run that leads to it. An observed
-    /// unit's record ends there: its number and length.
-    Budget { pc: u64, branch: u64, record: Option<(u32, u16)> },
+    /// The budget does not reach for `amount` clock events, of which that of `branch` is the first. An observed unit's
+    /// record ends there: its number and length.
+    Budget { pc: u64, branch: u64, amount: u8, record: Option<(u32, u16)> },
+    /// The instruction at `pc` is to be observed by the engine, before and after it has run.
+    Step { pc: u64 },
     /// The end of a run up to a given instruction.
     Arrived { pc: u64 },
     /// The instruction at `pc` cannot be fetched because of `address`.
@@ -54,13 +58,11 @@ pub enum Trap {
 pub struct Disturbance {
     /// RCX and R11 are in their context slots.
     pub branching: bool,
-    /// The event of the branch ahead is counted already.
-    pub counted: bool,
+    /// So many events that lie ahead are counted already.
+    pub ahead: u8,
     /// This register's value is in the last spill slot.
     pub spilled: Option<u8>,
     pub counting: Counting,
-    /// This register holds the budget; its own value is in the spill slot 1.
-    pub held: Option<u8>,
     /// How far an observed unit has come.
     pub observed: Option<Observed>,
 }
@@ -76,6 +78,8 @@ pub struct Observed {
     /// The registers in use for observation, whose values are in the spill slots 1 and 2; none if the record is
     /// complete and the last instruction is about to run.
     pub scratch: Option<(u8, u8)>,
+    /// A value in memory is being copied; if that faults, the copy is to be left out.
+    pub capturing: bool,
 }
 
 /// How far a flag-keeping count is, for handlers that want to take the budget away.
@@ -112,6 +116,7 @@ pub struct CacheStats {
     pub instructions: u64,
     pub flushes: u64,
     pub invalidated: u64,
+    pub hot_paths: u64,
     pub translation: std::time::Duration,
 }
 
@@ -139,6 +144,13 @@ pub struct CodeCache {
     /// The unit under translation is not to be found again.
     anonymous: bool,
     stop_at: Option<u64>,
+    /// The unit under translation comes back at every branch.
+    detached: bool,
+    /// Where hot paths that count several events at once have a translation that counts one after the other.
+    twins: FxHashMap<u64, u64>,
+    /// Straight runs up to a branch, by where they begin and end.
+    approaches: FxHashMap<(u64, u64), u64>,
+    heat: Heat,
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
@@ -177,6 +189,10 @@ impl CodeCache {
             assembler: Assembler::new(0),
             anonymous: false,
             stop_at: None,
+            detached: false,
+            twins: FxHashMap::default(),
+            approaches: FxHashMap::default(),
+            heat: Heat::default(),
             catalogue: None,
             single_steps: false,
         };
@@ -187,8 +203,8 @@ impl CodeCache {
     }
 
     /// Makes every unit from now on write down what it does.
-    pub fn observe(&mut self) {
-        self.catalogue = Some(Catalogue::default());
+    pub fn observe(&mut self, wanted: Wanted) {
+        self.catalogue = Some(Catalogue::new(wanted));
     }
 
     /// Leaves translated code after every instruction.
@@ -246,15 +262,85 @@ impl CodeCache {
         host
     }
 
+    /// The same without observation, coming back right behind it, for an instruction that the engine observes itself.
+    pub fn host_for_step(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        let catalogue = self.catalogue.take();
+        let single_steps = std::mem::replace(&mut self.single_steps, true);
+        let host = self.host_for_once(code, pc);
+        self.single_steps = single_steps;
+        self.catalogue = catalogue;
+        host
+    }
+
     /// A translation of the straight run from `pc` up to the branch at `end`, for a thread that is to stop right there.
     pub fn host_up_to(&mut self, code: &dyn GuestCode, pc: u64, end: u64) -> u64 {
+        if let Some(&host) = self.approaches.get(&(pc, end)) {
+            return host;
+        }
         self.make_room();
         self.anonymous = true;
         self.stop_at = Some(end);
         let host = self.translate(code, pc);
         self.stop_at = None;
         self.anonymous = false;
+        self.approaches.insert((pc, end), host);
         host
+    }
+
+    /// Takes a sample of where threads are; tells whether the thread should be followed.
+    pub fn sample(&mut self, branch: u64) -> bool {
+        self.catalogue.is_none() && !self.single_steps && self.heat.sample(branch)
+    }
+
+    /// What a followed thread that goes on at `pc` should do.
+    pub fn follow(&mut self, code: &dyn GuestCode, follower: &mut Follower, pc: u64) -> Next {
+        follower.at(code, &mut self.heat, pc)
+    }
+
+    /// A translation of one basic block that comes back wherever it goes, for following a thread.
+    pub fn host_for_block(&mut self, code: &dyn GuestCode, block: &Path) -> u64 {
+        self.make_room();
+        self.anonymous = true;
+        self.detached = true;
+        let host = self.emit(|cache, asm| translate::given(cache, asm, code, block));
+        self.detached = false;
+        self.anonymous = false;
+        host
+    }
+
+    /// Translates a hot path and makes everything that goes to its head go there.
+    pub fn add_hot_path(&mut self, code: &dyn GuestCode, path: &Path) {
+        self.make_room();
+        self.memory.align(RegionName::Hot, 16);
+        let head = path.instructions[0].ip();
+        let old = self.entries.get(&head).copied();
+        let repeated = path.repeated();
+        let placements = events::place_in_groups(code, &repeated.instructions);
+        let host = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements));
+        if let Some(old) = old {
+            let mut asm = Assembler::new(old);
+            asm.jump(host);
+            self.memory.write(old, asm.bytes());
+        }
+        for placement in placements.iter().filter(|placement| placement.amount > 1) {
+            let rest = path.from(placement.before % path.instructions.len());
+            let pc = rest.instructions[0].ip();
+            let twin = self.emit(|cache, asm| translate::twin(cache, asm, code, &rest));
+            self.twins.insert(pc, twin);
+        }
+        self.stats.hot_paths += 1;
+    }
+
+    /// A translation of `pc` that counts one event at a time, for a thread whose budget is nearly used up.
+    pub fn host_for_last_events(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        match self.twins.get(&pc) {
+            Some(&host) => host,
+            None => self.host_for_once(code, pc),
+        }
+    }
+
+    pub(super) fn is_detached(&self) -> bool {
+        self.detached
     }
 
     /// Where the unit under translation must end, if not where it likes.
@@ -330,16 +416,23 @@ impl CodeCache {
         self.units.clear();
         self.steps.clear();
         self.pages.clear();
+        self.twins.clear();
+        self.approaches.clear();
+        self.heat = Heat::default();
         self.memory.rewind(self.empty);
         self.table.fill(self.stubs.indirect_miss);
     }
 
     fn translate(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        let limits = self.limits;
+        self.emit(|cache, asm| translate::unit(cache, asm, code, pc, limits))
+    }
+
+    fn emit(&mut self, unit: impl FnOnce(&mut CodeCache, &mut Assembler) -> Output) -> u64 {
         let started = std::time::Instant::now();
         let mut asm = std::mem::replace(&mut self.assembler, Assembler::new(0));
         asm.restart(self.memory.hot.next());
-        let limits = self.limits;
-        let output = translate::unit(self, &mut asm, code, pc, limits);
+        let output = unit(self, &mut asm);
         let host = self.memory.append(RegionName::Hot, asm.bytes());
         let end = host + asm.bytes().len() as u64;
         self.assembler = asm;
@@ -418,6 +511,10 @@ impl CodeCache {
             pages.filter(|page| self.pages.contains_key(page)).collect()
         };
         hit.sort_unstable();
+        if !hit.is_empty() {
+            self.heat.forget(&range);
+            self.approaches.clear();
+        }
         let units: Vec<u32> = hit.iter().flat_map(|page| self.pages.remove(page).unwrap_or_default()).collect();
         let entries: usize = units.iter().map(|&unit| self.units[unit as usize].entries.len()).sum();
         if self.memory.cold.left() < ROOM + entries as u64 * EXIT_SIZE {
@@ -435,8 +532,10 @@ impl CodeCache {
         self.stats.invalidated += 1;
         let entries = std::mem::take(&mut self.units[number].entries);
         for &(pc, host) in &entries {
-            if self.entries.get(&pc) == Some(&host) {
-                self.entries.remove(&pc);
+            for known in [&mut self.entries, &mut self.twins] {
+                if known.get(&pc) == Some(&host) {
+                    known.remove(&pc);
+                }
             }
             // The entry becomes an ordinary unlinked jump; its exit links it to the new translation.
             let mut asm = Assembler::new(host);
@@ -456,6 +555,13 @@ impl CodeCache {
         let steps = &self.steps[unit.steps.clone()];
         let index = steps.partition_point(|step| step.host <= host).checked_sub(1)?;
         Some(steps[index])
+    }
+
+    /// Where the next step begins, in the same unit.
+    pub fn find_next(&self, host: u64) -> Option<u64> {
+        let number = self.units.partition_point(|unit| unit.host.start <= host).checked_sub(1)?;
+        let steps = &self.steps[self.units[number].steps.clone()];
+        steps.get(steps.partition_point(|step| step.host <= host)).map(|step| step.host)
     }
 
     #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod assembler;
 pub mod cache;
 pub mod events;
+pub mod hot;
 pub mod memory;
 pub mod observe;
 pub mod path;

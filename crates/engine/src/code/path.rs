@@ -32,6 +32,7 @@ pub enum End {
     Undefined { pc: u64 },
 }
 
+#[derive(Clone)]
 pub struct Path {
     pub instructions: Vec<Instruction>,
     pub end: End,
@@ -64,6 +65,39 @@ fn ends_path(instruction: &Instruction) -> bool {
 }
 
 impl Path {
+    /// Where control goes on along the path after the instruction at `index`.
+    pub fn successor(&self, index: usize) -> Option<u64> {
+        match (self.instructions.get(index + 1), self.end) {
+            (Some(next), _) => Some(next.ip()),
+            (None, End::Continues(pc)) => Some(pc),
+            _ => None,
+        }
+    }
+
+    /// Whether the path ends where it begins.
+    pub fn is_loop(&self) -> bool {
+        self.instructions.first().is_some_and(|first| self.end == End::Continues(first.ip()))
+    }
+
+    /// A short loop several times over, so that what it costs to count its rounds is shared between them.
+    pub fn repeated(&self) -> Path {
+        const LENGTH: usize = 96;
+        const MOST: usize = 8;
+        let times = if self.is_loop() { (LENGTH / self.instructions.len()).clamp(1, MOST) } else { 1 };
+        Path { instructions: self.instructions.repeat(times), end: self.end }
+    }
+
+    /// The path from one of its instructions on; a loop goes round to that instruction.
+    pub fn from(&self, index: usize) -> Path {
+        let (before, after) = self.instructions.split_at(index);
+        let mut instructions = after.to_vec();
+        if !self.is_loop() {
+            return Path { instructions, end: self.end };
+        }
+        instructions.extend_from_slice(before);
+        Path { end: End::Continues(instructions[0].ip()), instructions }
+    }
+
     /// Follows the code from `head`; stops where `is_known` says that a translation exists, and before an instruction
     /// that `admits` refuses, unless it is the first.
     pub fn follow(
@@ -98,7 +132,7 @@ impl Path {
                 FlowControl::UnconditionalBranch | FlowControl::Call => instruction.near_branch_target(),
                 _ => instruction.next_ip(),
             };
-            let full = path.instructions.len() >= limits.instructions || starts.len() >= limits.branches;
+            let full = path.instructions.len() >= limits.instructions || branches && starts.len() >= limits.branches;
             if full || branches && (is_known(pc) || starts.contains(&pc)) {
                 path.end = End::Continues(pc);
                 return path;

@@ -4,20 +4,20 @@
 //! Original return addresses stay on the guest's stack, and nothing of the engine's ever goes there.
 
 mod branches;
+mod leaving;
 mod observed;
 mod operands;
-mod tight;
 
 pub use branches::{prefix_check, prefix_miss};
 
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, Step, Trap};
 use crate::code::events::{self, Form, Placement};
-use crate::code::observe::{Plan, leaves_scratch};
+use crate::code::observe::plan::{Cut, Plan};
 use crate::code::path::{End, GuestCode, Limits, Path, is_system_call};
 use crate::context::{Layout, R11, RAX, RCX};
-use guest::instruction::{RegisterSet, registers_used};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
+use leaving::Departure;
 use observed::Observer;
 
 const AX: u8 = RAX as u8;
@@ -38,48 +38,78 @@ struct Emitter<'a> {
     asm: &'a mut Assembler,
     layout: Layout,
     output: Output,
-    counted: bool,
+    /// How many events that lie ahead are counted already.
+    ahead: u8,
     observer: Option<Observer>,
-    /// The register that holds the budget just now.
-    held: Option<u8>,
+    /// The start of a unit that only its own loop leads to.
+    own_head: Option<(u64, u64)>,
+    /// Ways out of a hot path that must be put in order first.
+    departures: Vec<Departure>,
 }
 
 /// Translates the path at `head` into `asm`.
 pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, head: u64, limits: Limits) -> Output {
-    let mut factory = cache.catalogue().is_some().then(InstructionInfoFactory::new);
-    let mut used = RegisterSet::default();
+    let wanted = cache.catalogue().map(|catalogue| catalogue.wanted);
+    let mut cut = wanted.map(Cut::new);
     let stop_at = cache.stop_at();
-    let admits = |instruction: &Instruction| match &mut factory {
-        _ if stop_at == Some(instruction.ip()) => false,
-        Some(factory) => {
-            used = used.union(registers_used(factory, instruction));
-            leaves_scratch(used)
-        }
-        None => true,
+    let admits = |instruction: &Instruction| {
+        stop_at != Some(instruction.ip()) && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let placements = events::place(code, &path.instructions);
-    let plan = factory.map(|mut factory| Plan::new(&mut factory, &path.instructions));
-    let layout = cache.layout;
-    let steps = Vec::with_capacity(path.instructions.len() + 8);
-    let output = Output { steps, entries: Vec::new(), instructions: path.instructions.len() };
-    let mut emitter = Emitter { cache, asm, layout, output, counted: false, observer: None, held: None };
-    emitter.path(code, head, &path, &placements, plan);
+    let plan = wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted));
+    let mut emitter = Emitter::new(cache, asm, path.instructions.len());
+    emitter.entry(head);
+    if let Some(plan) = plan {
+        if plan.needs_engine {
+            emitter.leave_to_engine(head);
+            return emitter.output;
+        }
+        emitter.begin_observation(head, plan);
+    }
+    emitter.path(code, &path, &placements);
+    emitter.output
+}
+
+/// Translates a path as it is, with no entry and no observation.
+pub fn given(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, path: &Path) -> Output {
+    let mut emitter = Emitter::new(cache, asm, path.instructions.len());
+    emitter.path(code, path, &events::place(code, &path.instructions));
+    emitter.output
+}
+
+/// Translates a hot path and makes it what its head stands for.
+pub fn hot(
+    cache: &mut CodeCache,
+    asm: &mut Assembler,
+    code: &dyn GuestCode,
+    path: &Path,
+    placements: &[Placement],
+) -> Output {
+    let mut emitter = Emitter::new(cache, asm, path.instructions.len());
+    emitter.add_entry(path.instructions[0].ip());
+    emitter.path(code, path, placements);
+    emitter.output
+}
+
+/// Translates a path that counts one event at a time and that nothing but itself links to.
+pub fn twin(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, path: &Path) -> Output {
+    let mut emitter = Emitter::new(cache, asm, path.instructions.len());
+    let head = (path.instructions[0].ip(), emitter.asm.here());
+    emitter.own_head = Some(head);
+    emitter.output.entries.push(head);
+    emitter.path(code, path, &events::place(code, &path.instructions));
     emitter.output
 }
 
 impl Emitter<'_> {
-    fn path(&mut self, code: &dyn GuestCode, head: u64, path: &Path, placements: &[Placement], plan: Option<Plan>) {
-        self.entry(head);
-        if let Some(plan) = plan {
-            self.begin_observation(head, plan);
-        } else if !self.cache.single_steps && !self.cache.is_anonymous() {
-            let tight = tight::recognise(&mut self.cache.factory, path, head, placements);
-            if let Some(tight) = tight {
-                self.output.instructions = tight.length;
-                return self.tight_loop(code, path, &tight);
-            }
-        }
+    fn new<'a>(cache: &'a mut CodeCache, asm: &'a mut Assembler, instructions: usize) -> Emitter<'a> {
+        let output = Output { steps: Vec::with_capacity(instructions + 8), entries: Vec::new(), instructions };
+        let layout = cache.layout;
+        Emitter { cache, asm, layout, output, ahead: 0, observer: None, own_head: None, departures: Vec::new() }
+    }
+
+    fn path(&mut self, code: &dyn GuestCode, path: &Path, placements: &[Placement]) {
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {
@@ -89,28 +119,25 @@ impl Emitter<'_> {
             let last = index + 1 == path.instructions.len();
             let transfers = last && path.end == End::Transfer;
             self.observe_before(index, instruction, transfers);
-            self.instruction(code, instruction, transfers);
-            self.observe_after(index);
-            if instruction.flow_control() != FlowControl::Next {
-                self.counted = false;
-                if !last && self.observer.is_none() {
-                    let next = path.instructions[index + 1].ip();
-                    self.entry(next);
-                }
+            self.instruction(code, instruction, transfers, path.successor(index));
+            self.observe_after(index, instruction.ip());
+            if instruction.flow_control() != FlowControl::Next && !last && self.is_open() {
+                let next = path.instructions[index + 1].ip();
+                self.entry(next);
             }
         }
-        self.finish(path.end);
+        self.finish(code, path.end);
     }
 
     /// What follows the last instruction of the path.
-    fn finish(&mut self, end: End) {
+    fn finish(&mut self, code: &dyn GuestCode, end: End) {
         if let End::Continues(pc) = end
             && self.loops_to_head(pc)
         {
             return self.finish_side_exits();
         }
-        if end != End::Transfer {
-            self.complete_record();
+        if let End::Continues(pc) | End::Unfetchable { pc, .. } | End::Undefined { pc } = end {
+            self.complete_record(pc);
         }
         match end {
             End::Transfer => {}
@@ -124,6 +151,12 @@ impl Emitter<'_> {
         // The last entry, too, must have room for a jump.
         self.separate_from_last_entry();
         self.finish_side_exits();
+        self.finish_departures(code);
+    }
+
+    /// Whether others may come in at the next block.
+    fn is_open(&self) -> bool {
+        self.observer.is_none() && self.ahead == 0 && self.own_head.is_none()
     }
 
     fn leave(&mut self, pc: u64, exit: Exit) {
@@ -144,6 +177,10 @@ impl Emitter<'_> {
         if self.cache.is_anonymous() || self.cache.entry(pc).is_some() {
             return;
         }
+        self.add_entry(pc);
+    }
+
+    fn add_entry(&mut self, pc: u64) {
         self.separate_from_last_entry();
         let host = self.asm.here();
         self.cache.add_entry(pc, host);
@@ -152,13 +189,15 @@ impl Emitter<'_> {
 
     fn step(&mut self, pc: u64, disturbance: Disturbance) {
         let observed = self.observer.as_ref().map(Observer::state);
-        let disturbance = Disturbance { counted: self.counted, observed, held: self.held, ..disturbance };
+        let disturbance = Disturbance { ahead: self.ahead, observed, ..disturbance };
         self.output.steps.push(Step { host: self.asm.here(), pc, disturbance });
     }
 
     /// A jump to another place of the guest, linked now or when it is first taken.
     fn link(&mut self, condition: Option<Condition>, target: u64) -> Patch {
-        let known = self.cache.entry(target).filter(|_| !self.cache.single_steps);
+        let own = self.own_head.filter(|(pc, _)| *pc == target).map(|(_, host)| host);
+        let comes_back = self.cache.single_steps || self.cache.is_detached();
+        let known = own.or_else(|| self.cache.entry(target)).filter(|_| !comes_back);
         let patch = match condition {
             Some(condition) => self.asm.jump_if(condition, known.unwrap_or(0)),
             None => self.asm.jump(known.unwrap_or(0)),
@@ -174,14 +213,16 @@ impl Emitter<'_> {
         let pc = instruction.ip();
         let budget = self.layout.budget();
         self.step(pc, Disturbance::default());
+        let amount = placement.amount;
         match placement.form {
             Form::Subtract | Form::Decrement => {
                 match placement.form {
-                    Form::Subtract => self.asm.subtract_slot(budget, 1),
+                    Form::Subtract => self.asm.subtract_slot(budget, amount as i8),
                     _ => self.asm.decrement_slot(budget),
                 }
-                let stub = self.budget_exit(pc, branch, |_| {});
-                self.asm.jump_if(Condition::NOT_ZERO.inverted(), stub);
+                let stub = self.budget_exit(pc, branch, amount, |_| {});
+                let used_up = if amount == 1 { Condition::NOT_ZERO.inverted() } else { Condition::NOT_POSITIVE };
+                self.asm.jump_if(used_up, stub);
             }
             // Counted where RCX is spilled anyway.
             Form::KeepFlags if instruction.flow_control() == FlowControl::IndirectBranch && self.observer.is_none() => {
@@ -194,7 +235,7 @@ impl Emitter<'_> {
                 self.asm.load_slot(CX, home);
             }
         }
-        self.counted = true;
+        self.ahead += amount;
     }
 
     /// Counts through RCX, whose value `restore` can bring back; `loop` decrements and tests without flags.
@@ -203,23 +244,28 @@ impl Emitter<'_> {
         self.asm.load_slot(CX, budget);
         self.step(pc, Disturbance { counting: Counting::Loaded, ..Disturbance::default() });
         self.asm.raw(&[0xe2, 5]); // loop over the jump
-        let stub = self.budget_exit(pc, branch, restore);
+        let stub = self.budget_exit(pc, branch, 1, restore);
         self.asm.jump(stub);
         self.step(pc, Disturbance { counting: Counting::Taken, ..Disturbance::default() });
         self.asm.store_slot(budget, CX);
         self.step(pc, Disturbance::default());
     }
 
-    /// One instruction of the path; `last` tells that it is the transfer that ends it.
-    fn instruction(&mut self, code: &dyn GuestCode, instruction: &Instruction, last: bool) {
+    /// The event of the instruction just emitted lies no longer ahead.
+    fn pass_event(&mut self, instruction: &Instruction) {
+        self.ahead -= u8::from(events::is_event(instruction));
+    }
+
+    /// One instruction of the path; `last` tells that it is the transfer that ends it, `successor` where the path goes on.
+    fn instruction(&mut self, code: &dyn GuestCode, instruction: &Instruction, last: bool, successor: Option<u64>) {
         self.step(instruction.ip(), Disturbance::default());
         match instruction.flow_control() {
             FlowControl::Next => self.plain(code, instruction),
-            FlowControl::UnconditionalBranch if !last => {}
-            FlowControl::ConditionalBranch => self.conditional(instruction),
+            FlowControl::UnconditionalBranch if !last => self.pass_event(instruction),
+            FlowControl::ConditionalBranch => self.conditional(instruction, successor),
             FlowControl::Call if instruction.is_call_near() => self.push_return_address(instruction.next_ip()),
-            FlowControl::Return => self.return_to_caller(instruction),
-            FlowControl::IndirectBranch | FlowControl::IndirectCall => self.indirect(instruction),
+            FlowControl::Return => self.return_to_caller(instruction, successor),
+            FlowControl::IndirectBranch | FlowControl::IndirectCall => self.indirect(instruction, successor),
             FlowControl::XbeginXabortXend => self.transaction(code, instruction),
             FlowControl::Interrupt if !is_breakpoint(instruction) && !is_legacy_system_call(instruction) => {
                 self.raise(code, instruction);
@@ -255,16 +301,11 @@ impl Emitter<'_> {
     /// Leaves for good at this point; an observed unit's record ends here.
     fn leave_by(&mut self, exit: Exit) {
         if self.observer.as_ref().and_then(Observer::scratch).is_some() {
-            self.complete_record();
-        }
-        // Only an instruction that the engine does not run can stand inside a tight loop.
-        let held = self.held;
-        if let Some(pc) = self.output.steps.last().map(|step| step.pc) {
-            self.release_budget(pc);
+            let pc = self.output.steps.last().map_or(0, |step| step.pc);
+            self.complete_record(pc);
         }
         let stub = self.cache.emit_exit(exit, |_| {});
-        self.asm.jump(stub);
-        self.held = held;
+        self.depart(None, stub);
     }
 }
 

@@ -31,6 +31,9 @@ const SOFTWARE_BYTES: usize = 464;
 const LEGACY_SIZE: usize = 512;
 const XSTATE_BV: usize = 512;
 const HEADER_END: usize = 576;
+const MXCSR: usize = 24;
+/// The x87 control word of a fresh thread.
+const INITIAL_X87: u16 = 0x037f;
 
 /// The size of the processor's standard save area and which components it may hold.
 #[derive(Clone, Copy, Debug)]
@@ -69,8 +72,8 @@ pub fn new_state_area(xstate: XState) -> u64 {
     // The x87 control word and MXCSR of a fresh thread: zero would unmask every exception.
     // SAFETY: both lie within the area's legacy part.
     unsafe {
-        area.cast::<u16>().write(0x037f);
-        area.add(24).cast::<u32>().write(0x1f80);
+        area.cast::<u16>().write(INITIAL_X87);
+        area.add(MXCSR).cast::<u32>().write(0x1f80);
     }
     area as u64
 }
@@ -138,11 +141,32 @@ fn push_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadA
     software[8..16].copy_from_slice(&xstate.components.to_le_bytes());
     software[16..20].copy_from_slice(&size.to_le_bytes());
     image[SOFTWARE_BYTES..LEGACY_SIZE].copy_from_slice(&software);
+    let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes"));
+    fill_in(&mut image, xstate, !in_use);
     // The kernel always shows the legacy components as in use.
-    let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes")) | 3;
-    image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&in_use.to_le_bytes());
+    image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&(in_use | 3).to_le_bytes());
     image.extend_from_slice(&MAGIC2.to_le_bytes());
     kernel::write_bytes(at, &image)
+}
+
+/// Writes out components that are in their initial state, which the processor leaves alone when it saves the others:
+/// what is there is older.
+fn fill_in(image: &mut [u8], xstate: XState, initial: u64) {
+    const FIRST_X87: usize = 32;
+    const FIRST_XMM: usize = 160;
+    const LAST_XMM: usize = 416;
+    if initial & 1 != 0 {
+        image[..MXCSR].fill(0);
+        image[..2].copy_from_slice(&INITIAL_X87.to_le_bytes());
+        image[FIRST_X87..FIRST_XMM].fill(0);
+    }
+    if initial & 2 != 0 {
+        image[FIRST_XMM..LAST_XMM].fill(0);
+    }
+    for component in (2..63).filter(|component| initial & xstate.components & 1 << component != 0) {
+        let facts = std::arch::x86_64::__cpuid_count(0xd, component);
+        image[facts.ebx as usize..][..facts.eax as usize].fill(0);
+    }
 }
 
 /// Takes the frame back whose ucontext is at the stack pointer, and returns the mask to restore.

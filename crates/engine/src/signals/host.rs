@@ -81,6 +81,20 @@ pub fn set_kernel_mask(mask: u64) {
     kernel::call(libc::SYS_rt_sigprocmask as u64, arguments);
 }
 
+/// Blocks all signals, for a host thread that is none of the guest's; returns the kernel's mask before.
+pub fn block_all() -> u64 {
+    let (all, mut old) = (u64::MAX, 0u64);
+    let arguments = [libc::SIG_SETMASK as u64, (&raw const all) as u64, (&raw mut old) as u64, 8, 0, 0];
+    kernel::call(libc::SYS_rt_sigprocmask as u64, arguments);
+    old
+}
+
+/// Goes back to the mask that [`block_all`] returned.
+pub fn unblock(mask: u64) {
+    let arguments = [libc::SIG_SETMASK as u64, (&raw const mask) as u64, 0, 8, 0, 0];
+    kernel::call(libc::SYS_rt_sigprocmask as u64, arguments);
+}
+
 pub fn kernel_mask() -> u64 {
     let mut mask = 0u64;
     kernel::call(libc::SYS_rt_sigprocmask as u64, [0, 0, (&raw mut mask) as u64, 8, 0, 0]);
@@ -153,7 +167,11 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
         if observation::is_overrun(context, address) {
             return make_room(engine, &world, context, observed, frame);
         }
-        end_record(engine, &mut world, context, observed);
+        if let Some(next) = world.cache.find_next(rip).filter(|_| observed.capturing) {
+            frame.uc_mcontext.gregs[libc::REG_RIP as usize] = next as i64;
+            return;
+        }
+        end_record(engine, &mut world, context, observed, step.pc);
     }
     drop(world);
     undo(context, &step, frame);
@@ -179,14 +197,14 @@ fn make_room(engine: &Engine, world: &World, context: &mut Context, observed: Ob
 }
 
 /// A fault in an observed unit: its record ends before the instruction that faulted.
-fn end_record(engine: &Engine, world: &mut World, context: &mut Context, observed: Observed) {
-    let Observed { unit, executed, words, scratch } = observed;
+fn end_record(engine: &Engine, world: &mut World, context: &mut Context, observed: Observed, pc: u64) {
+    let Observed { unit, executed, words, scratch, .. } = observed;
     let facts = match scratch {
-        Some(_) => RecordFacts { unit, executed, words, retracts: false },
-        None => RecordFacts { unit, executed, words: 1, retracts: true },
+        Some(_) => RecordFacts { unit, executed, words, next: pc, retracts: false },
+        None => RecordFacts { unit, executed, words: 1, next: pc, retracts: true },
     };
     if let Some(number) = world.cache.catalogue_mut().map(|catalogue| catalogue.add_record(facts)) {
-        engine.end_record(world, context, number, facts.words);
+        engine.end_record(world, context, number, facts);
     }
 }
 
@@ -200,18 +218,11 @@ pub(crate) fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontex
     if let Some(register) = step.disturbance.spilled {
         registers[FRAME_REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
     }
-    if let Some(register) = step.disturbance.held {
-        let register = FRAME_REGISTERS[register as usize] as usize;
-        context.budget = registers[register];
-        registers[register] = context.spill[1] as i64;
-    }
     if let Some((pointer, value)) = step.disturbance.observed.and_then(|observed| observed.scratch) {
         registers[FRAME_REGISTERS[pointer as usize] as usize] = context.spill[1] as i64;
         registers[FRAME_REGISTERS[value as usize] as usize] = context.spill[2] as i64;
     }
-    if step.disturbance.counted {
-        context.budget += 1;
-    }
+    context.budget += i64::from(step.disturbance.ahead);
 }
 
 fn on_asynchronous(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &mut libc::ucontext_t) {
@@ -241,12 +252,9 @@ fn on_asynchronous(context: &mut Context, signal: i32, info: &libc::siginfo_t, f
 pub(crate) fn take_budget(context: &mut Context, step: Option<Step>, frame: &mut libc::ucontext_t) {
     let disturbance = step.map(|step| step.disturbance).unwrap_or_default();
     let registers = &mut frame.uc_mcontext.gregs;
-    match (disturbance.held, disturbance.counting) {
-        (Some(register), _) => {
-            context.request_stop_in_register(&mut registers[FRAME_REGISTERS[register as usize] as usize]);
-        }
-        (None, Counting::No) => context.request_stop(),
-        (None, Counting::Loaded | Counting::Taken) => {
+    match disturbance.counting {
+        Counting::No => context.request_stop(),
+        Counting::Loaded | Counting::Taken => {
             context.request_stop_in_register(&mut registers[libc::REG_RCX as usize]);
         }
     }

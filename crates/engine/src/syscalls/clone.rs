@@ -148,6 +148,7 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
 }
 
 fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
+    engine.settle_observer();
     let held = engine.turn.hold();
     let world = engine.world();
     let pid = if request.flags & !ORDINARY == 0 && request.flags & 0xff == libc::SIGCHLD as u64 {

@@ -28,6 +28,7 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
         Ok(wanted) => wanted,
         Err(BadAddress) => return error(libc::EFAULT),
     };
+    engine.settle_observer();
     prepare(engine, context);
     let result = match (&engine.options.follow, wanted) {
         (Some(words), Some(wanted)) if can_run(&wanted.program) => follow(engine, words, wanted),

@@ -63,7 +63,7 @@ impl Rng {
 }
 
 /// How many kinds [`event`] knows.
-pub const KINDS: usize = 17;
+pub const KINDS: usize = 18;
 
 pub fn any_event(rng: &mut Rng) -> Event<'static> {
     let kind = rng.below(KINDS);
@@ -96,6 +96,7 @@ pub fn event(rng: &mut Rng, kind: usize) -> Event<'static> {
         13 => Event::Hash(Hash { thread, clock, registers: rng.digest(), memory: rng.digest() }),
         14 => Event::Note(Note { thread: rng.maybe(Rng::small), text: rng.text() }),
         15 => Event::End(end(rng)),
+        16 => Event::Registers(Registers { thread, values: rng.list(21, Rng::number) }),
         _ => Event::Unknown { kind: 100 + rng.below(100) as u8, bytes: rng.bytes(50) },
     }
 }

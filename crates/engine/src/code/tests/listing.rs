@@ -1,11 +1,12 @@
 //! What the translator emits, as text files: guest bytes in, host code and its steps out.
 //!
 //! A file in `files/` opens with the case: lines of hex bytes with a comment behind `;`, and directives (`at ADDRESS`,
-//! `limits INSTRUCTIONS BRANCHES`, `translate OFFSET…`, `indirect OFFSET`). What follows the line `---` is the
+//! `limits INSTRUCTIONS BRANCHES`, `translate OFFSET…`, `indirect OFFSET`, `observe addresses|everything`). What follows the line `---` is the
 //! expectation, which `BLESS=1 cargo test -p engine` writes anew. Addresses of the cache and displacements of context
 //! slots are shown by name, so that a listing changes only when the emitted code does.
 
 use crate::code::cache::{CodeCache, Counting, Disturbance, Exit};
+use crate::code::observe::Wanted;
 use crate::code::path::{GuestCode, Limits, decode_at};
 use crate::code::tests::home::{Bytes, new_cache};
 use crate::code::tests::names::{Names, decode_host};
@@ -20,6 +21,8 @@ const SEPARATOR: &str = "---\n";
 struct Case {
     code: Bytes,
     limits: Limits,
+    /// What units write down.
+    observed: Option<Wanted>,
     /// Offsets to translate in order, and whether as targets of indirect branches.
     heads: Vec<(u64, bool)>,
 }
@@ -38,6 +41,7 @@ fn parse(text: &str) -> Case {
     let mut case = Case {
         code: Bytes { start: 0x2fff_f000_0000, bytes: Vec::new() },
         limits: Limits { instructions: 64, branches: 8 },
+        observed: None,
         heads: Vec::new(),
     };
     for line in text.lines().filter(|line| !line.starts_with(';')) {
@@ -48,6 +52,8 @@ fn parse(text: &str) -> Case {
             ["limits", instructions, branches] => {
                 case.limits = Limits { instructions: count(instructions), branches: count(branches) };
             }
+            ["observe", "addresses"] => case.observed = Some(Wanted::ADDRESSES),
+            ["observe", "everything"] => case.observed = Some(Wanted::EVERYTHING),
             ["translate", offsets @ ..] => case.heads.extend(offsets.iter().map(|offset| (address(offset), false))),
             ["indirect", offset] => case.heads.push((address(offset), true)),
             bytes => case.code.bytes.extend(bytes.iter().map(|byte| {
@@ -64,6 +70,9 @@ fn parse(text: &str) -> Case {
 /// Translates the case in an empty cache and describes what came out.
 fn describe(cache: &mut CodeCache, case: &Case) -> String {
     cache.flush();
+    if let Some(wanted) = case.observed {
+        cache.observe(wanted);
+    }
     let mut text = String::from("guest\n");
     guest_listing(&mut text, &case.code);
     for &(offset, is_indirect) in &case.heads {
@@ -148,6 +157,7 @@ impl Listing<'_> {
             }
             Exit::SystemCall { next } => format!("system call, next is {}", self.names.guest(next)),
             Exit::Budget { pc, .. } => format!("budget at {}", self.names.guest(pc)),
+            Exit::Step { pc } => format!("step at {}", self.names.guest(pc)),
             Exit::Unfetchable { pc, address } => {
                 format!("unfetchable {} because of {}", self.names.guest(pc), self.names.guest(address))
             }
@@ -162,14 +172,20 @@ fn disturbance(disturbance: Disturbance) -> String {
     if disturbance.branching {
         text += ", branching";
     }
-    if disturbance.counted {
+    if disturbance.ahead > 0 {
         text += ", counted";
-    }
-    if let Some(register) = disturbance.held {
-        let _ = write!(text, ", budget in register {register}");
     }
     if let Some(register) = disturbance.spilled {
         let _ = write!(text, ", register {register} spilled");
+    }
+    if let Some(observed) = disturbance.observed {
+        let _ = write!(text, ", {} run, {} words", observed.executed, observed.words);
+        if observed.capturing {
+            text += ", capturing";
+        }
+        if observed.scratch.is_none() {
+            text += ", complete";
+        }
     }
     match disturbance.counting {
         Counting::No => {}
@@ -193,12 +209,12 @@ fn emitted_code_is_as_listed() {
     assert!(files.len() >= 25, "cases are missing");
     let is_blessing = std::env::var_os("BLESS").is_some();
     let mut wrong = String::new();
-    let mut caches: Vec<(Limits, CodeCache)> = Vec::new();
+    let mut caches: Vec<(Limits, bool, CodeCache)> = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a readable case");
         let (input, expected) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
         let case = parse(input);
-        let actual = describe(cache_with(&mut caches, case.limits), &case);
+        let actual = describe(cache_with(&mut caches, &case), &case);
         if is_blessing {
             std::fs::write(&file, format!("{input}{SEPARATOR}{actual}")).expect("the case can be rewritten");
         } else if actual != expected {
@@ -208,15 +224,17 @@ fn emitted_code_is_as_listed() {
     assert!(wrong.is_empty(), "`BLESS=1` accepts the new code:\n{wrong}");
 }
 
-fn cache_with(caches: &mut Vec<(Limits, CodeCache)>, limits: Limits) -> &mut CodeCache {
-    let key = |limits: Limits| (limits.instructions, limits.branches);
-    let index = caches.iter().position(|(known, _)| key(*known) == key(limits)).unwrap_or_else(|| {
-        let mut cache = new_cache(limits);
+fn cache_with<'a>(caches: &'a mut Vec<(Limits, bool, CodeCache)>, case: &Case) -> &'a mut CodeCache {
+    let key = |limits: Limits, is_observed: bool| (limits.instructions, limits.branches, is_observed);
+    let wanted = key(case.limits, case.observed.is_some());
+    let index = caches.iter().position(|&(limits, is_observed, _)| key(limits, is_observed) == wanted);
+    let index = index.unwrap_or_else(|| {
+        let mut cache = new_cache(case.limits);
         cache.layout = Layout::for_listing();
-        caches.push((limits, cache));
+        caches.push((case.limits, case.observed.is_some(), cache));
         caches.len() - 1
     });
-    &mut caches[index].1
+    &mut caches[index].2
 }
 
 fn first_difference(expected: &str, actual: &str) -> String {

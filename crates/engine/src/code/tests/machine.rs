@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::code::cache::{CodeCache, Exit};
+use crate::code::hot::{Follower, Next};
 use crate::code::path::GuestCode;
 use crate::code::tests::home::{Home, THREAD_AREA, map_homes};
 use crate::code::tests::native::{self, Frame, Raised, catch_faults};
@@ -128,6 +129,7 @@ pub struct Guest<'a> {
     pub segment: Segment,
 }
 
+/// Runs until the guest ends. Threads are followed from where their quanta end, as the engine does it.
 fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i64) -> Ending {
     /// Far more than any tested program needs.
     const MOST_EXITS: usize = 100_000;
@@ -135,21 +137,48 @@ fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i6
     let enter = cache.stubs().enter;
     let mut host = cache.host_for(code, entry);
     let start = context::of_this_thread().clock();
+    let mut pc = entry;
+    let mut follower: Option<Follower> = None;
     for _ in 0..MOST_EXITS {
+        if let Some(next) = follower.as_mut().map(|follower| cache.follow(code, follower, pc)) {
+            host = match next {
+                Next::Run(block) => cache.host_for_block(code, &block),
+                Next::Done(path) => {
+                    follower = None;
+                    if let Some(path) = path {
+                        cache.add_hot_path(code, &path);
+                    }
+                    cache.host_for(code, pc)
+                }
+            };
+        }
         let raised = native::run_translated(cache, || kernel::enter(enter, host));
         let context = context::of_this_thread();
         host = match cache.exit(context.exit) {
             Exit::Fault => return Ending::Raised(raised.expect("a fault exit comes from the handler")),
             Exit::SystemCall { .. } => return Ending::Done,
-            Exit::Indirect => cache.host_for_indirect(code, context.branch_target),
-            Exit::Direct { target, link } => cache.link(code, target, link),
-            Exit::Budget { pc, .. } => {
-                context.budget = 1;
-                if context.clock() - start > MOST_EVENTS {
-                    break;
+            Exit::Indirect => {
+                pc = context.branch_target;
+                cache.host_for_indirect(code, pc)
+            }
+            Exit::Direct { target, link } => {
+                pc = target;
+                cache.link(code, target, link)
+            }
+            Exit::Budget { pc: at, amount, .. } => {
+                pc = at;
+                follower = None;
+                context.take_back(amount);
+                if context.budget > 1 {
+                    cache.host_for_last_events(code, pc)
+                } else {
+                    if context.clock() - start > MOST_EVENTS {
+                        break;
+                    }
+                    context.set_quantum(quantum);
+                    follower = cache.sample(pc).then(Follower::default);
+                    cache.host_for(code, pc)
                 }
-                context.set_quantum(quantum);
-                cache.host_for(code, pc)
             }
             exit => return Ending::Unexpected(exit),
         };

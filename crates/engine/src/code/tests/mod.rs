@@ -9,6 +9,7 @@ mod listing;
 mod machine;
 mod names;
 mod native;
+mod observed;
 mod operands;
 mod programs;
 mod segments;

@@ -188,6 +188,7 @@ fn slot_name(layout: Layout, slot: Slot) -> Option<String> {
         (layout.exit(), "exit"),
         (layout.branch_target(), "branch target"),
         (layout.budget(), "budget"),
+        (layout.trace_next(), "trace next"),
         (layout.guest_gs(), "guest gs base"),
     ];
     others.into_iter().find_map(|(at, name)| (at == slot).then(|| String::from(name)))

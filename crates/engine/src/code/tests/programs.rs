@@ -16,10 +16,10 @@ const SEED: u64 = 0x5eed_0002;
 const PROGRAMS: u64 = 500;
 /// More events than any program passes: a wrong loop still leaves the cache, and is noticed.
 const AT_ONCE: i64 = 1 << 20;
-const ADJUST_FLAG: u64 = 0x10;
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
+pub(super) const ADJUST_FLAG: u64 = 0x10;
+pub(super) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-const LIMITS: [Limits; 5] = [
+pub(super) const LIMITS: [Limits; 5] = [
     Limits { instructions: 64, branches: 8 },
     Limits { instructions: 1, branches: 1 },
     Limits { instructions: 3, branches: 8 },
@@ -28,18 +28,18 @@ const LIMITS: [Limits; 5] = [
 ];
 
 /// One program in its home, with the state that it starts from.
-struct Trial {
-    home: Home,
-    entry: u64,
-    code: Bytes,
-    listing: String,
-    state: State,
-    native: State,
-    ending: Ending,
-    clock: u64,
+pub(super) struct Trial {
+    pub home: Home,
+    pub entry: u64,
+    pub code: Bytes,
+    pub listing: String,
+    pub state: State,
+    pub native: State,
+    pub ending: Ending,
+    pub clock: u64,
 }
 
-fn trial(machine: &mut Machine, number: u64, with_fault: bool) -> Trial {
+pub(super) fn trial(machine: &mut Machine, number: u64, with_fault: bool) -> Trial {
     let mut rng = Rng::new(SEED + number);
     let home = HOMES[rng.below(3) as usize];
     let mut program = program(&mut rng, home);
@@ -124,10 +124,15 @@ fn programs_end_the_same_however_they_are_cut_and_interrupted() {
             // Once more, linked; then interrupted often, in fresh and in used code.
             check(&mut machine, cache, &trial, AT_ONCE, &what);
             check(&mut machine, cache, &trial, 1 + (number % 7) as i64, &what);
+            // By now hot paths have been made: pass through them, and stop inside them.
+            check(&mut machine, cache, &trial, AT_ONCE, &what);
+            check(&mut machine, cache, &trial, 2 + (number % 11) as i64, &what);
             cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
             check(&mut machine, cache, &trial, 1, &what);
         }
     }
+    let hot_paths = caches[0].stats.hot_paths;
+    assert!(hot_paths >= PROGRAMS / 4, "only {hot_paths} hot paths were tried");
     assert!(events / PROGRAMS >= 5, "programs pass {events} events, at most {most}: too few to interrupt them");
 }
 

@@ -2,7 +2,7 @@
 //! quantum or clock is lost.
 
 use crate::code::cache::{CodeCache, Exit};
-use crate::code::path::Limits;
+use crate::code::path::{End, Limits, Path};
 use crate::code::tests::home::{Bytes, NEAR, OPERANDS, new_cache};
 use crate::code::tests::machine::{Guest, Machine, Segment};
 use crate::code::tests::native;
@@ -52,14 +52,15 @@ fn run(machine: &mut Machine, cache: &mut CodeCache, state: &State, stop_at: u64
         let has_stopped = native::run_until_stop(cache, || kernel::enter(enter, host));
         let context = context::of_this_thread();
         let exit = cache.exit(context.exit);
-        if let Exit::Budget { .. } = exit {
-            context.budget = 1;
+        if let Exit::Budget { amount, .. } = exit {
+            context.take_back(amount);
         }
         if has_stopped {
             context.release_deferred();
             stopped = Some(context.clock() - start);
         }
         host = match exit {
+            Exit::Budget { pc, .. } if context.budget > 1 => cache.host_for_last_events(&code, pc),
             Exit::Budget { pc, .. } => {
                 if !has_stopped {
                     clocks.push(context.clock() - start);
@@ -80,10 +81,33 @@ fn run(machine: &mut Machine, cache: &mut CodeCache, state: &State, stop_at: u64
     panic!("the code never ends when it is stopped at {stop_at}");
 }
 
+/// Where the three loops begin, by offset.
+const LOOPS: [u64; 3] = [5, 19, 34];
+
+fn make_loops_hot(cache: &mut CodeCache) {
+    let code = Bytes { start: NEAR.code, bytes: CODE.to_vec() };
+    for offset in LOOPS {
+        let head = NEAR.code + offset;
+        let limits = Limits { instructions: 64, branches: 1 };
+        let block = Path::follow(&code, head, limits, |_| false, |_| true);
+        cache.add_hot_path(&code, &Path { end: End::Continues(head), ..block });
+    }
+}
+
 #[test]
 fn a_stop_request_at_any_place_loses_nothing() {
+    stop_everywhere(|_| {});
+}
+
+#[test]
+fn a_stop_request_at_any_place_of_a_hot_path_loses_nothing() {
+    stop_everywhere(make_loops_hot);
+}
+
+fn stop_everywhere(prepare: fn(&mut CodeCache)) {
     let mut machine = Machine::take();
     let mut cache = new_cache(Limits { instructions: 64, branches: 8 });
+    prepare(&mut cache);
     let mut state = State::random(&mut Rng::new(3), NEAR, machine.xstate);
     state.gpr[15] = NEAR.data + OPERANDS;
     // The first runs translate and link; from then on every run takes the same steps.

@@ -10,11 +10,15 @@ use guest::instruction::{branches_on_count, register_number};
 use iced_x86::{Code, ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 impl Emitter<'_> {
-    pub(super) fn conditional(&mut self, instruction: &Instruction) {
+    /// A branch that the path follows to `successor`; the other way leaves.
+    pub(super) fn conditional(&mut self, instruction: &Instruction, successor: Option<u64>) {
+        self.pass_event(instruction);
         let target = instruction.near_branch_target();
+        let taken = successor == Some(target) && target != instruction.next_ip();
+        let other = if taken { instruction.next_ip() } else { target };
         if !branches_on_count(instruction) {
-            self.side_exit(Some(condition_of(instruction)), target);
-            return;
+            let condition = condition_of(instruction);
+            return self.side_exit(Some(if taken { condition.inverted() } else { condition }), other);
         }
         if matches!(
             instruction.code(),
@@ -28,9 +32,13 @@ impl Emitter<'_> {
             Mnemonic::Loop => 0xe2,
             _ => 0xe3,
         };
-        // Taken: over the short jump into the long one.
-        self.asm.raw(&[opcode, 2, 0xeb, 5]);
-        self.side_exit(None, target);
+        if taken {
+            self.asm.raw(&[opcode, 5]);
+        } else {
+            // Over the short jump into the long one.
+            self.asm.raw(&[opcode, 2, 0xeb, 5]);
+        }
+        self.side_exit(None, other);
     }
 
     pub(super) fn push_return_address(&mut self, address: u64) {
@@ -53,13 +61,17 @@ impl Emitter<'_> {
 
     /// Looks the address in RCX up and goes there.
     pub(super) fn jump_through_table(&mut self) {
+        if self.cache.is_detached() {
+            self.asm.jump(self.cache.stubs.indirect_miss);
+            return;
+        }
         self.asm.raw(&[0xc4, 0x63, 0x7b, 0xf0, 0xd9, BranchTable::SHIFT as u8]); // rorx r11d, ecx, SHIFT
         self.asm.raw(&[0x45, 0x0f, 0xb7, 0xdb]); // movzx r11d, r11w
         self.asm.raw(&[0x42, 0xff, 0x24, 0xdd]); // jmp [table + r11*8]
         self.asm.raw(&self.cache.table.displacement().to_le_bytes());
     }
 
-    pub(super) fn return_to_caller(&mut self, instruction: &Instruction) {
+    pub(super) fn return_to_caller(&mut self, instruction: &Instruction, successor: Option<u64>) {
         if !matches!(instruction.code(), Code::Retnq | Code::Retnq_imm16) {
             return self.special(instruction);
         }
@@ -68,22 +80,32 @@ impl Emitter<'_> {
         if instruction.code() == Code::Retnq_imm16 {
             self.asm.add_displacement(RSP as u8, i32::from(instruction.immediate16()));
         }
-        self.jump_through_table();
+        self.go_to_target(successor);
     }
 
-    pub(super) fn indirect(&mut self, instruction: &Instruction) {
+    /// Goes where RCX says: usually on along the path, if it goes on.
+    fn go_to_target(&mut self, successor: Option<u64>) {
+        let Some(expected) = successor else { return self.jump_through_table() };
+        subtract_from_rcx(self.asm, expected);
+        self.asm.raw(&[0xe3, 5]); // jrcxz over the jump
+        self.depart_to_unexpected(expected);
+        self.asm.load_slot(SCRATCH, self.layout.gpr(R11));
+        self.asm.load_slot(CX, self.layout.gpr(RCX));
+    }
+
+    pub(super) fn indirect(&mut self, instruction: &Instruction, successor: Option<u64>) {
         if !matches!(instruction.code(), Code::Jmp_rm64 | Code::Call_rm64) {
             return self.special(instruction);
         }
         self.asm.store_slot(self.layout.gpr(RCX), CX);
-        let uncounted = instruction.flow_control() == FlowControl::IndirectBranch && !self.counted;
+        let uncounted = instruction.flow_control() == FlowControl::IndirectBranch && self.ahead == 0;
         if uncounted {
             let home = self.layout.gpr(RCX);
             self.count_in_rcx(instruction.ip(), instruction.ip(), |asm| asm.load_slot(CX, home));
             if reads_rcx(instruction) {
                 self.asm.load_slot(CX, home);
             }
-            self.counted = true;
+            self.ahead = 1;
         }
         self.asm.store_slot(self.layout.gpr(R11), SCRATCH);
         self.step(instruction.ip(), Disturbance { branching: true, ..Disturbance::default() });
@@ -91,7 +113,8 @@ impl Emitter<'_> {
         if instruction.flow_control() == FlowControl::IndirectCall {
             self.push_return_address(instruction.next_ip());
         }
-        self.jump_through_table();
+        self.pass_event(instruction);
+        self.go_to_target(successor);
     }
 
     /// Loads the target of an indirect branch into RCX; RCX and R11 still hold the guest's values.
@@ -190,7 +213,7 @@ pub fn prefix_miss(asm: &mut Assembler, pc: u64, next_in_chain: u64) {
 }
 
 /// RCX -= value, through R11 where the value is large; leaves flags alone.
-fn subtract_from_rcx(asm: &mut Assembler, value: u64) {
+pub(super) fn subtract_from_rcx(asm: &mut Assembler, value: u64) {
     let negated = value.wrapping_neg();
     match i32::try_from(negated as i64) {
         Ok(small) => asm.add_displacement(CX, small),

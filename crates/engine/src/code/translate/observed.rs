@@ -3,7 +3,8 @@
 use super::{CX, Emitter};
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{Disturbance, Exit, Observed, Step};
-use crate::code::observe::{Operand, Plan, RecordFacts, Word};
+use crate::code::observe::RecordFacts;
+use crate::code::observe::plan::{Address, Operand, Place, Plan, Word};
 use crate::context::Layout;
 use guest::instruction::register_named;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
@@ -20,6 +21,8 @@ pub(super) struct Observer {
     words: u16,
     /// The record is complete; the last instruction follows.
     complete: bool,
+    /// Values in memory are being copied, which is given up if it faults.
+    capturing: bool,
     /// Side exits, whose records are completed behind the unit.
     side_exits: Vec<(Patch, u64, u16, u16)>,
 }
@@ -27,7 +30,8 @@ pub(super) struct Observer {
 impl Observer {
     /// How far the record is at this point of the unit.
     pub(super) fn state(&self) -> Observed {
-        Observed { unit: self.unit, executed: self.executed, words: self.words, scratch: self.scratch() }
+        let Observer { unit, executed, words, capturing, .. } = *self;
+        Observed { unit, executed, words, scratch: self.scratch(), capturing }
     }
 
     /// The registers in use, while the record is not complete.
@@ -48,7 +52,23 @@ impl Emitter<'_> {
         self.asm.load_slot(pointer, self.layout.trace_next());
         let body = self.asm.here();
         let side_exits = Vec::new();
-        self.observer = Some(Observer { plan, unit, head, body, executed: 0, words: 1, complete: false, side_exits });
+        self.observer = Some(Observer {
+            plan,
+            unit,
+            head,
+            body,
+            executed: 0,
+            words: 1,
+            complete: false,
+            capturing: false,
+            side_exits,
+        });
+    }
+
+    /// Leaves at once: the engine runs the instruction by itself, to see what it accesses.
+    pub(super) fn leave_to_engine(&mut self, pc: u64) {
+        self.leave(pc, Exit::Step { pc });
+        self.separate_from_last_entry();
     }
 
     /// Stores the words that the instruction's accesses need; completes the record before a transfer.
@@ -56,31 +76,30 @@ impl Emitter<'_> {
         let Some(observer) = &self.observer else { return };
         let words = observer.plan.before[index].clone();
         self.step(instruction.ip(), Disturbance::default());
-        self.store_words(&words);
+        self.store_words(instruction.ip(), &words);
         if transfers {
             if let Some(observer) = &mut self.observer {
                 observer.executed += 1;
             }
-            self.complete_record();
+            self.complete_record(0);
         }
     }
 
-    pub(super) fn observe_after(&mut self, index: usize) {
+    pub(super) fn observe_after(&mut self, index: usize, pc: u64) {
         let Some(observer) = &mut self.observer else { return };
         if observer.complete {
             return;
         }
         let words = observer.plan.after[index].clone();
         observer.executed = index as u16 + 1;
-        self.store_words(&words);
+        self.store_words(pc, &words);
     }
 
-    pub(super) fn store_words(&mut self, words: &[Word]) {
+    fn store_words(&mut self, pc: u64, words: &[Word]) {
         for word in words {
             let Some(observer) = &mut self.observer else { return };
             let (pointer, value) = observer.plan.scratch;
             let at = 8 * i32::from(observer.words);
-            observer.words += 1;
             let register = match *word {
                 Word::Register(register) => register,
                 Word::Count => CX,
@@ -93,12 +112,106 @@ impl Emitter<'_> {
                     self.load_sum(Code::Lea_r32_m, narrow, operand, i64::from(displacement as i32));
                     value
                 }
+                Word::ThroughGs(operand, displacement) => {
+                    self.load_address_through_gs(operand, displacement);
+                    value
+                }
+                Word::Memory(place) => {
+                    self.copy_value(pc, place, at);
+                    self.count_words(word.length());
+                    continue;
+                }
             };
             self.asm.store(pointer, at, register);
+            self.count_words(1);
         }
     }
 
-    pub(super) fn load_sum(&mut self, code: Code, to: Register, operand: Operand, displacement: i64) {
+    fn count_words(&mut self, count: u16) {
+        if let Some(observer) = &mut self.observer {
+            observer.words += count;
+        }
+    }
+
+    /// Computes an address with the guest's GS base; the pointer into the buffer serves as a second register.
+    fn load_address_through_gs(&mut self, operand: Operand, displacement: i64) {
+        let Some((pointer, value)) = self.observer.as_ref().map(|observer| observer.plan.scratch) else { return };
+        let (base, index) = (operand.base, operand.index);
+        if matches!(base, Register::RIP | Register::EIP) || base == Register::None && index == Register::None {
+            self.asm.load_constant(value, displacement as u64);
+        } else if base.is_gpr32() || index.is_gpr32() {
+            let narrow = register_named(value).full_register32();
+            self.load_sum(Code::Lea_r32_m, narrow, operand, i64::from(displacement as i32));
+        } else {
+            self.load_sum(Code::Lea_r64_m, register_named(value), operand, displacement);
+        }
+        self.asm.load_slot(pointer, self.layout.guest_gs());
+        let both = Operand { base: register_named(value), index: register_named(pointer), scale: 1 };
+        self.load_sum(Code::Lea_r64_m, register_named(value), both, 0);
+        self.asm.load_slot(pointer, self.layout.trace_next());
+    }
+
+    /// Copies bytes from memory into the record at `at`. Where they cannot be read, the handler goes on behind the copy:
+    /// the instruction itself is about to fault, and does so as it would natively.
+    fn copy_value(&mut self, pc: u64, place: Place, at: i32) {
+        self.set_capturing(pc, true);
+        for (offset, width) in pieces(place.size) {
+            self.load_piece(place, i64::from(offset), width);
+            self.store_piece(at + offset as i32, width);
+        }
+        self.set_capturing(pc, false);
+    }
+
+    fn set_capturing(&mut self, pc: u64, capturing: bool) {
+        if let Some(observer) = &mut self.observer {
+            observer.capturing = capturing;
+        }
+        self.step(pc, Disturbance::default());
+    }
+
+    fn load_piece(&mut self, place: Place, offset: i64, width: u32) {
+        let Some((pointer, value)) = self.observer.as_ref().map(|observer| observer.plan.scratch) else { return };
+        let named = register_named(value);
+        let alone = Operand { base: named, index: Register::None, scale: 1 };
+        let (operand, displacement) = match place.address {
+            Address::Constant(address) => {
+                self.asm.load_constant(value, address.wrapping_add_signed(offset));
+                (alone, 0)
+            }
+            Address::Derived(word, distance) => {
+                self.asm.load(value, pointer, 8 * i32::from(word));
+                (alone, distance + offset)
+            }
+            Address::Operand(operand, displacement) => (operand, displacement + offset),
+        };
+        let segment = if place.through_fs { Register::GS } else { Register::None };
+        let (code, to) = match width {
+            8 => (Code::Mov_r64_rm64, named),
+            4 => (Code::Mov_r32_rm32, named.full_register32()),
+            2 => (Code::Movzx_r32_rm16, named.full_register32()),
+            _ => (Code::Movzx_r32_rm8, named.full_register32()),
+        };
+        let Operand { base, index, scale } = operand;
+        let size = u32::from(displacement != 0);
+        let memory = MemoryOperand::new(base, index, scale, displacement, size, false, segment);
+        self.encode(&Instruction::with2(code, to, memory).expect("a plain load"));
+    }
+
+    fn store_piece(&mut self, at: i32, width: u32) {
+        let Some((pointer, value)) = self.observer.as_ref().map(|observer| observer.plan.scratch) else { return };
+        if width == 8 {
+            return self.asm.store(pointer, at, value);
+        }
+        let (code, from) = match width {
+            4 => (Code::Mov_rm32_r32, NARROW[value as usize].0),
+            2 => (Code::Mov_rm16_r16, NARROW[value as usize].1),
+            _ => (Code::Mov_rm8_r8, NARROW[value as usize].2),
+        };
+        let memory = MemoryOperand::with_base_displ(register_named(pointer), i64::from(at));
+        self.encode(&Instruction::with2(code, memory, from).expect("a plain store"));
+    }
+
+    fn load_sum(&mut self, code: Code, to: Register, operand: Operand, displacement: i64) {
         let wide = if code == Code::Lea_r32_m { 4 } else { 8 };
         let size = if displacement == 0 { 0 } else { wide };
         let memory =
@@ -107,13 +220,13 @@ impl Emitter<'_> {
         self.encode(&lea);
     }
 
-    /// Writes the record's number, moves on in the buffer and gives the registers back.
-    pub(super) fn complete_record(&mut self) {
+    /// Writes the record's number, moves on in the buffer and gives the registers back. Control goes on at `next`.
+    pub(super) fn complete_record(&mut self, next: u64) {
         let Some(observer) = &mut self.observer else { return };
         observer.complete = true;
         let (unit, executed, words, scratch) =
             (observer.unit, observer.executed, observer.words, observer.plan.scratch);
-        let record = self.new_record(unit, executed, words);
+        let record = self.new_record(unit, executed, words, next);
         let layout = self.layout;
         write_record(self.asm, layout, scratch, record, words);
         restore_scratch(self.asm, layout, scratch);
@@ -127,14 +240,14 @@ impl Emitter<'_> {
         }
         let (unit, executed, words) = (observer.unit, observer.executed, observer.words);
         let (scratch, body) = (observer.plan.scratch, observer.body);
-        let record = self.new_record(unit, executed, words);
+        let record = self.new_record(unit, executed, words, pc);
         write_record(self.asm, self.layout, scratch, record, words);
         self.asm.jump(body);
         true
     }
 
-    pub(super) fn new_record(&mut self, unit: u32, executed: u16, words: u16) -> u32 {
-        let facts = RecordFacts { unit, executed, words, retracts: false };
+    fn new_record(&mut self, unit: u32, executed: u16, words: u16, next: u64) -> u32 {
+        let facts = RecordFacts { unit, executed, words, next, retracts: false };
         self.cache.catalogue_mut().map_or(0, |catalogue| catalogue.add_record(facts))
     }
 
@@ -147,10 +260,10 @@ impl Emitter<'_> {
             let here = self.asm.here();
             self.asm.aim(patch, here);
             // Only running over the end of the buffer can fault here.
-            let observed = Some(Observed { unit, executed, words, scratch: Some(scratch) });
+            let observed = Some(Observed { unit, executed, words, scratch: Some(scratch), capturing: false });
             let disturbance = Disturbance { observed, ..Disturbance::default() };
             self.output.steps.push(Step { host: here, pc: target, disturbance });
-            let record = self.new_record(unit, executed, words);
+            let record = self.new_record(unit, executed, words, target);
             write_record(self.asm, self.layout, scratch, record, words);
             if target == observer.head && !self.cache.single_steps {
                 self.asm.jump(observer.body);
@@ -162,16 +275,22 @@ impl Emitter<'_> {
     }
 
     /// The way out when the budget is used up; an observed unit's record ends just before the event.
-    pub(super) fn budget_exit(&mut self, pc: u64, branch: u64, restore: impl FnOnce(&mut Assembler)) -> u64 {
+    pub(super) fn budget_exit(
+        &mut self,
+        pc: u64,
+        branch: u64,
+        amount: u8,
+        restore: impl FnOnce(&mut Assembler),
+    ) -> u64 {
         let layout = self.layout;
         let open = self.observer.as_ref().filter(|observer| !observer.complete);
         let Some((unit, executed, words, scratch)) =
             open.map(|observer| (observer.unit, observer.executed, observer.words, observer.plan.scratch))
         else {
-            return self.cache.emit_exit(Exit::Budget { pc, branch, record: None }, restore);
+            return self.cache.emit_exit(Exit::Budget { pc, branch, amount, record: None }, restore);
         };
-        let record = Some((self.new_record(unit, executed, words), words));
-        self.cache.emit_exit(Exit::Budget { pc, branch, record }, |asm| {
+        let record = Some((self.new_record(unit, executed, words, pc), words));
+        self.cache.emit_exit(Exit::Budget { pc, branch, amount, record }, |asm| {
             restore(asm);
             restore_scratch(asm, layout, scratch);
         })
@@ -180,8 +299,7 @@ impl Emitter<'_> {
     /// Leaves the unit in the middle; an observed one completes its record on the way.
     pub(super) fn side_exit(&mut self, condition: Option<Condition>, target: u64) {
         let Some(observer) = &mut self.observer else {
-            self.link(condition, target);
-            return;
+            return self.depart_to_guest(condition, target);
         };
         let patch = match condition {
             Some(condition) => self.asm.jump_if(condition, 0),
@@ -194,6 +312,36 @@ impl Emitter<'_> {
 /// Spill slots of the two registers that an observed unit takes.
 const POINTER_HOME: usize = 1;
 const VALUE_HOME: usize = 2;
+
+/// The narrower names of the general registers, by number.
+const NARROW: [(Register, Register, Register); 16] = [
+    (Register::EAX, Register::AX, Register::AL),
+    (Register::ECX, Register::CX, Register::CL),
+    (Register::EDX, Register::DX, Register::DL),
+    (Register::EBX, Register::BX, Register::BL),
+    (Register::ESP, Register::SP, Register::SPL),
+    (Register::EBP, Register::BP, Register::BPL),
+    (Register::ESI, Register::SI, Register::SIL),
+    (Register::EDI, Register::DI, Register::DIL),
+    (Register::R8D, Register::R8W, Register::R8L),
+    (Register::R9D, Register::R9W, Register::R9L),
+    (Register::R10D, Register::R10W, Register::R10L),
+    (Register::R11D, Register::R11W, Register::R11L),
+    (Register::R12D, Register::R12W, Register::R12L),
+    (Register::R13D, Register::R13W, Register::R13L),
+    (Register::R14D, Register::R14W, Register::R14L),
+    (Register::R15D, Register::R15W, Register::R15L),
+];
+
+/// Cuts `size` bytes into what single moves can copy: offset and width of each.
+fn pieces(size: u32) -> impl Iterator<Item = (u32, u32)> {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        let width = [8, 4, 2, 1].into_iter().find(|&width| width <= size - offset)?;
+        offset += width;
+        Some((offset - width, width))
+    })
+}
 
 fn write_record(asm: &mut Assembler, layout: Layout, scratch: (u8, u8), record: u32, words: u16) {
     let (pointer, _) = scratch;

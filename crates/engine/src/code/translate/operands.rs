@@ -99,9 +99,6 @@ impl Emitter<'_> {
     /// Runs the instruction with its address in a spilled register.
     pub(super) fn at_materialised_address(&mut self, instruction: &Instruction) {
         let mut used = registers_used(&mut self.cache.factory, instruction);
-        if let Some(held) = self.held {
-            used.insert(held);
-        }
         if let Some((pointer, value)) = self.observer.as_ref().and_then(Observer::scratch) {
             used.insert(pointer);
             used.insert(value);

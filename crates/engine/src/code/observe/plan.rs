@@ -1,0 +1,480 @@
+//! Which words a path stores before and after each of its instructions, and where paths are cut for that.
+
+use super::irregular::needs_engine;
+use super::moves::{Stored, constant_stack_move, has_hidden_target, loaded_into, registers_written, stored};
+use super::{
+    AccessFacts, AccessKind, Held, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind, access_size,
+    accesses_of, site_kind,
+};
+use crate::context::{RDI, RSI};
+use guest::instruction::{RegisterSet, register_number, registers_used, repeats};
+use iced_x86::{CodeSize, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register, UsedMemory};
+
+/// What the unit stores into its record: one word, or as many as a value in memory fills.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// The value of a register.
+    Register(u8),
+    /// The sum of base and scaled index.
+    Sum(Operand),
+    /// The address of a 32-bit operand, which wraps.
+    Narrow(Operand, i64),
+    /// The address of an operand through the guest's GS.
+    ThroughGs(Operand, i64),
+    /// The repeat count.
+    Count,
+    /// The bytes in memory.
+    Memory(Place),
+}
+
+impl Word {
+    pub fn length(&self) -> u16 {
+        match self {
+            Word::Memory(place) => place.size.div_ceil(8) as u16,
+            _ => 1,
+        }
+    }
+}
+
+/// Bytes in memory, and how to get there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub address: Address,
+    pub through_fs: bool,
+    pub size: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Address {
+    Constant(u64),
+    Operand(Operand, i64),
+    /// A base that a word of the record holds already.
+    Derived(u16, i64),
+}
+
+/// Base and index of a memory operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operand {
+    pub base: Register,
+    pub index: Register,
+    pub scale: u32,
+}
+
+impl Operand {
+    fn of(used: &UsedMemory) -> Operand {
+        // Neither a vector of indices nor the byte index of `xlat` is part of a sum that one instruction computes.
+        let plain = used.index().is_gpr64() || used.index().is_gpr32();
+        let index = if plain { used.index() } else { Register::None };
+        Operand { base: used.base(), index, scale: used.scale() }
+    }
+
+    fn is_constant(&self) -> bool {
+        matches!(self.base, Register::RIP | Register::EIP)
+            || self.base == Register::None && self.index == Register::None
+    }
+
+    fn names_one_of(&self, registers: &[Register]) -> bool {
+        let names = |register: Register| registers.contains(&register.full_register());
+        names(self.base) || names(self.index)
+    }
+}
+
+/// What to store before and after each instruction of a path.
+pub struct Plan {
+    /// Two registers that the path does not use.
+    pub scratch: (u8, u8),
+    pub before: Vec<Vec<Word>>,
+    pub after: Vec<Vec<Word>>,
+    pub facts: UnitFacts,
+    /// The path is one instruction that the engine has to run by itself.
+    pub needs_engine: bool,
+}
+
+/// A base whose value is in a word already.
+struct Known {
+    operand: Operand,
+    word: u16,
+    /// What was added to the base since.
+    moved: i64,
+}
+
+/// Registers that stay free for observation: all but the stack pointer and RCX, which counting needs.
+const UNFIT: u16 = 1 << 4 | 1 << 1;
+
+/// Where an observed path ends: it leaves two registers unused, and some instructions stand alone.
+pub struct Cut {
+    factory: InstructionInfoFactory,
+    wanted: Wanted,
+    used: RegisterSet,
+    is_first: bool,
+    stands_alone: bool,
+}
+
+impl Cut {
+    pub fn new(wanted: Wanted) -> Cut {
+        let factory = InstructionInfoFactory::new();
+        Cut { factory, wanted, used: RegisterSet(UNFIT), is_first: true, stands_alone: false }
+    }
+
+    /// Whether the path may go on with this instruction; a first one comes in any case.
+    pub fn admits(&mut self, instruction: &Instruction) -> bool {
+        let is_first = std::mem::take(&mut self.is_first);
+        // All accesses of a record go through the same FS base.
+        let stands_alone =
+            instruction.mnemonic() == Mnemonic::Wrfsbase || needs_engine(&mut self.factory, instruction, self.wanted);
+        if !is_first && (stands_alone || self.stands_alone) {
+            return false;
+        }
+        self.stands_alone = stands_alone;
+        self.used = self.used.union(registers_used(&mut self.factory, instruction));
+        self.used.len() <= 14
+    }
+}
+
+impl Plan {
+    pub fn new(factory: &mut InstructionInfoFactory, path: &[Instruction], wanted: Wanted) -> Plan {
+        let mut used = RegisterSet(UNFIT);
+        for instruction in path {
+            used = used.union(registers_used(factory, instruction));
+        }
+        let mut free =
+            [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5, 2, 0].into_iter().filter(|&register| !used.contains(register));
+        let scratch =
+            (free.next().expect("paths leave two registers"), free.next().expect("paths leave two registers"));
+        let needs_engine = path.first().is_some_and(|first| needs_engine(factory, first, wanted));
+        let mut planner = Planner { wanted, known: Vec::new(), words: 1 };
+        let mut plan =
+            Plan { scratch, before: Vec::new(), after: Vec::new(), facts: UnitFacts::default(), needs_engine };
+        for (index, instruction) in path.iter().enumerate() {
+            planner.instruction(factory, &mut plan, index, instruction);
+        }
+        plan
+    }
+}
+
+struct Planner {
+    wanted: Wanted,
+    known: Vec<Known>,
+    words: u16,
+}
+
+impl Planner {
+    fn instruction(
+        &mut self,
+        factory: &mut InstructionInfoFactory,
+        plan: &mut Plan,
+        index: usize,
+        instruction: &Instruction,
+    ) {
+        let mut before = Vec::new();
+        let mut after = Vec::new();
+        let memory = accesses_of(factory, instruction);
+        let written = registers_written(factory, instruction);
+        let reads_target = self.wanted.targets && has_hidden_target(instruction);
+        let addressed = self.wanted.any_address() || reads_target;
+        let mut accesses: Vec<AccessFacts> =
+            memory.iter().map(|used| self.access(&mut before, index, instruction, used, addressed)).collect();
+        let mut repeat = repeats(instruction).then(|| self.count_before(&mut before, &accesses, &memory));
+        if self.wanted.values {
+            for (used, access) in memory.iter().zip(&mut accesses) {
+                access.before = self.value_before(&mut before, instruction, used, access);
+            }
+        }
+        let target = self.target(&mut before, instruction, &memory, &accesses);
+        let fs_base = self.fs_base(&mut before, instruction);
+        if self.wanted.values {
+            for (used, access) in memory.iter().zip(&mut accesses) {
+                self.values_after(&mut after, instruction, used, access, &written);
+            }
+        }
+        if let Some(repeat) = &mut repeat {
+            plan.facts.repeats = true;
+            self.count_after(&mut after, repeat, &memory);
+        }
+        let (pc, next, kind) = (instruction.ip(), instruction.next_ip(), site_kind(instruction));
+        plan.facts.sites.push(Site { pc, next, kind, target, repeat, fs_base });
+        plan.facts.accesses.append(&mut accesses);
+        self.forget_changed(instruction, &written);
+        plan.before.push(before);
+        plan.after.push(after);
+    }
+
+    fn next(&mut self, list: &mut Vec<Word>, word: Word) -> u16 {
+        let at = self.words;
+        list.push(word);
+        self.words += word.length();
+        at
+    }
+
+    fn access(
+        &mut self,
+        words: &mut Vec<Word>,
+        index: usize,
+        instruction: &Instruction,
+        used: &UsedMemory,
+        addressed: bool,
+    ) -> AccessFacts {
+        let (word, offset) = if addressed { self.base(words, used) } else { (0, 0) };
+        AccessFacts {
+            instruction: index as u16,
+            word,
+            offset,
+            through_fs: used.segment() == Register::FS,
+            size: access_size(instruction, used),
+            kind: access_kind(instruction, used),
+            before: Held::Nowhere,
+            after: Held::Nowhere,
+        }
+    }
+
+    fn base(&mut self, words: &mut Vec<Word>, used: &UsedMemory) -> (u16, i64) {
+        let displacement = used.displacement() as i64;
+        let operand = Operand::of(used);
+        if used.segment() == Register::GS {
+            return (self.next(words, Word::ThroughGs(operand, displacement)), 0);
+        }
+        if operand.is_constant() {
+            return (0, displacement);
+        }
+        if used.address_size() == CodeSize::Code32 {
+            return (self.next(words, Word::Narrow(operand, displacement)), 0);
+        }
+        let in_reach = |known: &&Known| known.operand == operand && i32::try_from(displacement + known.moved).is_ok();
+        if let Some(known) = self.known.iter().find(in_reach) {
+            return (known.word, displacement + known.moved);
+        }
+        let word = match (register_number(operand.base), operand.index) {
+            (Some(base), Register::None) => Word::Register(base),
+            _ => Word::Sum(operand),
+        };
+        let word = self.next(words, word);
+        self.known.retain(|known| known.operand != operand);
+        self.known.push(Known { operand, word, moved: 0 });
+        (word, displacement)
+    }
+
+    /// The bytes of an access, while the registers in `written` no longer hold what the operand means by them.
+    fn place(&self, used: &UsedMemory, access: &AccessFacts, written: &[Register]) -> Place {
+        let operand = Operand::of(used);
+        let is_sum = used.segment() != Register::GS && used.address_size() != CodeSize::Code32;
+        let address = if access.word == 0 {
+            Address::Constant(access.offset as u64)
+        } else if is_sum && !operand.names_one_of(written) {
+            Address::Operand(operand, used.displacement() as i64)
+        } else {
+            Address::Derived(access.word, access.offset)
+        };
+        Place { address, through_fs: access.through_fs, size: access.size }
+    }
+
+    /// What is in memory beforehand; a load that leaves it in a register is written down afterwards.
+    fn value_before(
+        &mut self,
+        words: &mut Vec<Word>,
+        instruction: &Instruction,
+        used: &UsedMemory,
+        access: &AccessFacts,
+    ) -> Held {
+        if access.kind == AccessKind::Load && loaded_into(instruction).is_some() {
+            return Held::Nowhere;
+        }
+        Held::Word(self.next(words, Word::Memory(self.place(used, access, &[]))))
+    }
+
+    fn values_after(
+        &mut self,
+        words: &mut Vec<Word>,
+        instruction: &Instruction,
+        used: &UsedMemory,
+        access: &mut AccessFacts,
+        written: &[Register],
+    ) {
+        if access.kind == AccessKind::Load {
+            if let Some(register) = loaded_into(instruction) {
+                access.before = Held::Word(self.next(words, Word::Register(register)));
+            }
+            return;
+        }
+        access.after = match stored(instruction) {
+            Stored::Constant(value) => Held::Constant(value),
+            Stored::Register(register) => Held::Word(self.next(words, Word::Register(register))),
+            Stored::Computed => Held::Word(self.next(words, Word::Memory(self.place(used, access, written)))),
+        };
+    }
+
+    fn target(
+        &mut self,
+        words: &mut Vec<Word>,
+        instruction: &Instruction,
+        memory: &[UsedMemory],
+        accesses: &[AccessFacts],
+    ) -> Target {
+        if site_kind(instruction) == SiteKind::Plain {
+            return Target::Unknown;
+        }
+        if instruction.op0_kind() == OpKind::NearBranch64 {
+            return Target::Constant(instruction.near_branch_target());
+        }
+        if !self.wanted.targets || !has_hidden_target(instruction) {
+            return Target::Unknown;
+        }
+        if instruction.flow_control() != FlowControl::Return
+            && let (OpKind::Register, Some(register)) =
+                (instruction.op0_kind(), register_number(instruction.op0_register()))
+        {
+            return Target::Word(self.next(words, Word::Register(register)));
+        }
+        let load = memory.iter().zip(accesses).find(|(_, access)| access.kind == AccessKind::Load);
+        match load {
+            Some((_, AccessFacts { before: Held::Word(word), .. })) => Target::Word(*word),
+            Some((used, access)) => Target::Word(self.next(words, Word::Memory(self.place(used, access, &[])))),
+            None => Target::Unknown,
+        }
+    }
+
+    fn fs_base(&mut self, words: &mut Vec<Word>, instruction: &Instruction) -> Option<u16> {
+        if instruction.mnemonic() != Mnemonic::Wrfsbase || !self.wanted.any_address() {
+            return None;
+        }
+        let register = instruction.op0_register();
+        let operand = Operand { base: register, index: Register::None, scale: 1 };
+        let word = match register_number(register) {
+            Some(number) if register.is_gpr64() => Word::Register(number),
+            _ => Word::Narrow(operand, 0),
+        };
+        Some(self.next(words, word))
+    }
+
+    fn count_before(&mut self, words: &mut Vec<Word>, accesses: &[AccessFacts], memory: &[UsedMemory]) -> Repeat {
+        let before = self.next(words, Word::Count);
+        let is_narrow = memory.iter().any(|used| used.address_size() == CodeSize::Code32);
+        let pointer = moving_access(memory).filter(|_| self.wanted.any_address());
+        let pointer = pointer.map(|index| (accesses[index].word, 0));
+        Repeat { before, after: 0, pointer, is_narrow }
+    }
+
+    fn count_after(&mut self, words: &mut Vec<Word>, repeat: &mut Repeat, memory: &[UsedMemory]) {
+        repeat.after = self.next(words, Word::Count);
+        let register = moving_access(memory).and_then(|index| register_number(memory[index].base()));
+        if let (Some(pointer), Some(register)) = (&mut repeat.pointer, register) {
+            pointer.1 = self.next(words, Word::Register(register));
+        }
+    }
+
+    /// Bases that the instruction changes are unknown afterwards, unless it moves the stack pointer by a constant.
+    fn forget_changed(&mut self, instruction: &Instruction, written: &[Register]) {
+        let moved = constant_stack_move(instruction);
+        for known in &mut self.known {
+            if known.operand.base == Register::RSP && known.operand.index == Register::None {
+                known.moved += moved.unwrap_or(0);
+            }
+        }
+        self.known.retain(|known| {
+            let names = |register: Register| {
+                written.contains(&register.full_register()) && !(register == Register::RSP && moved.is_some())
+            };
+            !names(known.operand.base) && !names(known.operand.index)
+        });
+    }
+}
+
+/// Which access of a string instruction shows the way it goes.
+fn moving_access(memory: &[UsedMemory]) -> Option<usize> {
+    memory
+        .iter()
+        .position(|used| register_number(used.base()).is_some_and(|base| [RSI, RDI].contains(&usize::from(base))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn plan(bytes: &[u8]) -> Plan {
+        plan_for(bytes, Wanted::ADDRESSES)
+    }
+
+    fn plan_for(bytes: &[u8], wanted: Wanted) -> Plan {
+        let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
+        Plan::new(&mut InstructionInfoFactory::new(), &path, wanted)
+    }
+
+    fn bases(plan: &Plan) -> Vec<(u16, i64)> {
+        plan.facts.accesses.iter().map(|access| (access.word, access.offset)).collect()
+    }
+
+    #[test]
+    fn one_word_serves_all_accesses_through_an_unchanged_base() {
+        // mov rax, [rbx]; mov [rbx+8], rax; mov rdx, [rbx+rax*4]; mov rbx, [rbx]; mov rax, [rbx]
+        let plan = plan(&[
+            0x48, 0x8b, 0x03, 0x48, 0x89, 0x43, 0x08, 0x48, 0x8b, 0x14, 0x83, 0x48, 0x8b, 0x1b, 0x48, 0x8b, 0x03,
+        ]);
+        assert_eq!(bases(&plan), [(1, 0), (1, 8), (2, 0), (1, 0), (3, 0)]);
+        let kinds: Vec<AccessKind> = plan.facts.accesses.iter().map(|access| access.kind).collect();
+        assert_eq!(kinds[..2], [AccessKind::Load, AccessKind::Store]);
+    }
+
+    #[test]
+    fn pushes_and_pops_move_a_known_stack_pointer() {
+        // push rax; push rbx; sub rsp, 16; mov rax, [rsp+4]; pop rbx
+        let plan = plan(&[0x50, 0x53, 0x48, 0x83, 0xec, 0x10, 0x48, 0x8b, 0x44, 0x24, 0x04, 0x5b]);
+        assert_eq!(bases(&plan), [(1, -8), (1, -16), (1, -28), (1, -32)]);
+    }
+
+    #[test]
+    fn constant_addresses_need_no_word_and_locked_updates_are_atomic() {
+        // lock add [rip+0x10], eax; xchg [rax], ebx; add [rax], ebx
+        let plan = plan(&[0xf0, 0x01, 0x05, 0x10, 0, 0, 0, 0x87, 0x18, 0x01, 0x18]);
+        assert_eq!(bases(&plan), [(0, 0x1017), (1, 0), (1, 0)]);
+        let kinds: Vec<AccessKind> = plan.facts.accesses.iter().map(|access| access.kind).collect();
+        assert_eq!(kinds, [AccessKind::Atomic, AccessKind::Atomic, AccessKind::Update]);
+    }
+
+    #[test]
+    fn values_in_registers_are_taken_from_there_and_constants_not_at_all() {
+        // mov ax, [rbx]; mov [rbx], ah; mov dword [rbx], 7; push rcx; push rsp
+        let bytes = [0x66, 0x8b, 0x03, 0x88, 0x23, 0xc7, 0x03, 7, 0, 0, 0, 0x51, 0x54];
+        let plan = plan_for(&bytes, Wanted::EVERYTHING);
+        let held: Vec<(Held, Held)> = plan.facts.accesses.iter().map(|access| (access.before, access.after)).collect();
+        let word = Held::Word;
+        assert_eq!(held[0], (word(2), Held::Nowhere));
+        assert_eq!(held[1], (word(3), word(4)));
+        assert_eq!(held[2], (word(5), Held::Constant(7)));
+        assert_eq!(held[3..], [(word(7), word(8)), (word(9), word(10))]);
+        assert_eq!(plan.after[0], [Word::Register(0)]);
+        assert!(matches!(plan.after[1][..], [Word::Memory(_)]), "AH is not at the bottom of its register");
+        assert_eq!(plan.after[3], [Word::Register(1)]);
+        assert!(matches!(plan.after[4][..], [Word::Memory(_)]), "the stack pointer changes on its way");
+    }
+
+    #[test]
+    fn nothing_is_written_down_that_nobody_wants() {
+        // mov rax, [rbx]; call [rcx]
+        let plan = plan_for(&[0x48, 0x8b, 0x03, 0xff, 0x11], Wanted::COUNTS);
+        assert!(plan.before.iter().chain(&plan.after).all(Vec::is_empty));
+        let targets = Wanted { targets: true, ..Wanted::COUNTS };
+        let plan = plan_for(&[0x48, 0x8b, 0x03, 0xff, 0x11], targets);
+        assert_eq!(plan.before[0], []);
+        assert_eq!(plan.facts.sites[1].target, Target::Word(3), "behind the addresses of the call's own accesses");
+    }
+
+    #[test]
+    fn some_instructions_stand_alone() {
+        let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
+        let [nop, moves] = [decoder.decode(), decoder.decode()];
+        let mut cut = Cut::new(Wanted::EVERYTHING);
+        assert!(cut.admits(&nop) && !cut.admits(&moves), "not behind others");
+        let mut cut = Cut::new(Wanted::EVERYTHING);
+        assert!(cut.admits(&moves) && !cut.admits(&nop), "and nothing behind them");
+        let mut cut = Cut::new(Wanted::ADDRESSES);
+        assert!(cut.admits(&nop) && cut.admits(&moves), "without values there is nothing to it");
+    }
+
+    #[test]
+    fn repeats_are_counted_before_and_after() {
+        let plan = plan(&[0xf3, 0x48, 0xa5]); // rep movsq
+        let repeat = plan.facts.sites[0].repeat.expect("it repeats");
+        assert_eq!((repeat.before, repeat.after), (3, 4));
+        assert_eq!(plan.after, [[Word::Count, Word::Register(6)]]);
+    }
+}
