@@ -64,6 +64,10 @@ pub struct Context {
     /// An asynchronous signal waits in `signal_info`. All others are blocked until it has been taken.
     pub signal_pending: AtomicU32,
     pub signal_info: [u64; 16],
+    /// A signal that was put off to the next event of the clock.
+    pub put_off: u32,
+    /// Where the thread stands, for signals.
+    pub standing: Standing,
     /// The synchronous fault that a signal handler has put here.
     pub fault: Fault,
     /// The thread's number in the scheduler, and the kernel's.
@@ -82,6 +86,17 @@ pub struct Context {
     pub robust_list: u64,
     /// The thread runs as the child of a `vfork`, in its parent's memory.
     pub is_vfork_child: bool,
+}
+
+/// Where a thread that is outside translated code stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// No instruction has run since the start, a system call, or the delivery of a signal.
+    AfterCall,
+    /// Right before an event of its clock.
+    AtEvent,
+    /// Between two units.
+    Anywhere,
 }
 
 /// A synchronous fault of the guest's, as the kernel described it.
@@ -116,6 +131,8 @@ thread_local! {
             wake: AtomicU32::new(0),
             signal_pending: AtomicU32::new(0),
             signal_info: [0; 16],
+            put_off: 0,
+            standing: Standing::AfterCall,
             fault: Fault { signal: 0, code: 0, address: 0, error: 0, trap: 0 },
             thread: 0,
             tid: 0,
@@ -149,6 +166,26 @@ impl Context {
     /// The thread's deterministic time: how many clock events it has passed.
     pub fn clock(&self) -> u64 {
         (self.granted - (self.budget - 1) - self.deferred) as u64
+    }
+
+    /// Makes the clock show `clock`, with no time left.
+    pub fn set_clock(&mut self, clock: u64) {
+        self.granted = clock as i64;
+        self.budget = 1;
+        self.deferred = 0;
+    }
+
+    /// Puts a signal off that came where a run that is written down cannot deliver it: to the next event of the clock.
+    pub fn put_signal_off(&mut self) {
+        self.put_off = self.signal_pending.swap(0, Ordering::SeqCst);
+        self.request_stop();
+    }
+
+    /// Takes up a signal that was put off.
+    pub fn recall_signal(&mut self) {
+        if self.put_off != 0 {
+            self.signal_pending.store(std::mem::take(&mut self.put_off), Ordering::SeqCst);
+        }
     }
 
     /// Starts a new quantum of `events` clock events; what was left of the last one is forfeit.

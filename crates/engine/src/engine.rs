@@ -5,7 +5,9 @@ use crate::code::observe::RecordFacts;
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault};
 use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
+use crate::journal::Writing;
 use crate::private::PrivateDescriptors;
+use crate::replay::{Figures, Replay, Stopped};
 use crate::signals::frame::XState;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
@@ -13,6 +15,7 @@ use sched::ThreadId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use trace::event::EndKind;
 
 /// How a guest is to be run.
 #[derive(Clone, Debug)]
@@ -77,6 +80,12 @@ pub trait Host: Send + Sync {
     fn observer(&self) -> Option<Box<dyn Observer>> {
         None
     }
+    /// A replay ended before the guest did; tells the exit status.
+    fn replay_stopped(&self, _stopped: &Stopped) -> u8 {
+        0
+    }
+    /// A replay has come to the guest's own end.
+    fn replayed(&self, _figures: Figures) {}
     /// One line for the user, at most once for each cause.
     fn notice(&self, line: &str);
 }
@@ -97,6 +106,14 @@ pub struct Engine {
     /// The guest has executable views of shared objects, which calls like `write` can change.
     shared_code: AtomicBool,
     observer: Mutex<Recorder>,
+    tape: Tape,
+}
+
+/// Where what comes from outside goes, or comes from.
+pub enum Tape {
+    None,
+    Writing(Writing),
+    Replay(Replay),
 }
 
 /// Who sees what translated code wrote down.
@@ -117,6 +134,7 @@ impl Engine {
         options: Options,
         private: PrivateDescriptors,
         host: Box<dyn Host>,
+        tape: Tape,
     ) -> &'static Engine {
         let recorder = match (options.observation, options.observation.told()) {
             (Observation::Count, _) => Recorder::Count(Counter::default()),
@@ -142,8 +160,33 @@ impl Engine {
             finished: AtomicBool::new(false),
             shared_code: AtomicBool::new(false),
             observer: Mutex::new(recorder),
+            tape,
         };
         ENGINE.get_or_init(|| engine)
+    }
+
+    /// The journal, if the run is written down.
+    pub fn writing(&self) -> Option<&Writing> {
+        match &self.tape {
+            Tape::Writing(writing) => Some(writing),
+            _ => None,
+        }
+    }
+
+    /// The recording, if the run is one that was written down before.
+    pub fn replaying(&self) -> Option<&Replay> {
+        match &self.tape {
+            Tape::Replay(replay) => Some(replay),
+            _ => None,
+        }
+    }
+
+    pub fn replay_stopped(&self, stopped: &Stopped) -> u8 {
+        self.host.replay_stopped(stopped)
+    }
+
+    pub fn replay_finished(&self, figures: Figures) {
+        self.host.replayed(figures);
     }
 
     pub fn get() -> &'static Engine {
@@ -287,12 +330,14 @@ impl Engine {
     }
 
     /// Tells the embedder of a signal that ends the guest.
-    pub fn report_crash(&self, context: &Context, signal: i32, fault: Option<Fault>) {
-        let threads = self.threads();
+    pub fn report_crash(&self, context: &Context, signal: i32, fault: Option<Fault>, threads: Vec<ThreadFacts>) {
         self.host.crashed(&Crash { signal, fault, thread: ThreadId(context.thread), threads });
     }
 
-    fn threads(&self) -> Vec<ThreadFacts> {
+    pub fn threads(&self) -> Vec<ThreadFacts> {
+        if let Some(replay) = self.replaying() {
+            return replay.threads(crate::context::of_this_thread());
+        }
         let mut threads = Vec::new();
         self.turn.inspect(|id, context, state| {
             threads.push(ThreadFacts {
@@ -354,6 +399,9 @@ impl Watcher for Engine {
             return;
         }
         self.host.deadlocked(&self.threads());
+        if let Some(writing) = self.writing() {
+            writing.end(crate::context::of_this_thread(), EndKind::Exited(DEADLOCK_STATUS as i32), &[]);
+        }
         self.finish();
         crate::kernel::call(libc::SYS_exit_group as u64, [DEADLOCK_STATUS, 0, 0, 0, 0, 0]);
     }

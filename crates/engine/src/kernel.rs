@@ -239,3 +239,74 @@ pub fn fast_clock(clock: i32) -> Option<[u64; 2]> {
     // SAFETY: fills a structure of ours.
     (unsafe { libc::clock_gettime(clock, &mut time) } == 0).then_some([time.tv_sec as u64, time.tv_nsec as u64])
 }
+
+/// Reads the processor's time-stamp counter.
+pub fn timestamp() -> u64 {
+    // SAFETY: reads a register.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// What `rdtscp` and `rdpid` tell of the processor.
+pub fn processor() -> u64 {
+    let mut number = 0;
+    // SAFETY: reads registers; every processor that the engine runs on has the instruction.
+    unsafe { std::arch::x86_64::__rdtscp(&mut number) };
+    u64::from(number)
+}
+
+/// A random number and whether the processor had one.
+pub fn hardware_random() -> (u64, bool) {
+    #[target_feature(enable = "rdrand")]
+    fn draw(value: &mut u64) -> i32 {
+        std::arch::x86_64::_rdrand64_step(value)
+    }
+    let mut value = 0;
+    // SAFETY: the guest has just run the instruction on this processor.
+    let success = std::arch::is_x86_feature_detected!("rdrand") && unsafe { draw(&mut value) } == 1;
+    (value, success)
+}
+
+/// A file's pages as shared memory: what is written there outlives the process, however that ends.
+pub struct SharedBytes {
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to its owner alone; no other thread holds a pointer into it.
+unsafe impl Send for SharedBytes {}
+
+impl SharedBytes {
+    /// Maps the first `length` bytes of an open file.
+    pub fn map(file: &std::fs::File, length: usize) -> std::io::Result<SharedBytes> {
+        use std::os::fd::AsRawFd;
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let arguments = [0, length as u64, protection, libc::MAP_SHARED as u64, file.as_raw_fd() as u64, 0];
+        let result = call(libc::SYS_mmap as u64, arguments);
+        if result < 0 {
+            return Err(std::io::Error::from_raw_os_error(-result as i32));
+        }
+        Ok(SharedBytes { start: result as *mut u8, length })
+    }
+}
+
+impl Drop for SharedBytes {
+    fn drop(&mut self) {
+        call(libc::SYS_munmap as u64, [self.start as u64, self.length as u64, 0, 0, 0, 0]);
+    }
+}
+
+impl std::ops::Deref for SharedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the mapping lives as long as `self` and is `length` bytes long.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+impl std::ops::DerefMut for SharedBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}

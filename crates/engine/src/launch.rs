@@ -10,10 +10,12 @@ use crate::code::cache::CodeCache;
 use crate::code::memory::{BranchTable, CodeMemory};
 use crate::code::path::Limits;
 use crate::context::{self, RSP};
-use crate::engine::{Engine, Host, Options};
+use crate::engine::{Engine, Host, Options, Tape};
+use crate::journal::{self, Journal, Writing};
 use crate::kernel;
 use crate::observation;
 use crate::private::PrivateDescriptors;
+use crate::replay::{Files, Leg, Replay, Wishes};
 use crate::signals::{Action, Actions, frame, host};
 use crate::space::{GuestSpace, Zones};
 use crate::turn::Turn;
@@ -46,23 +48,21 @@ pub fn launch(
     options: Options,
     policy: Box<dyn Policy>,
     host: Box<dyn Host>,
+    journal: Option<Box<dyn Journal>>,
 ) -> Result<std::convert::Infallible, LaunchError> {
     if let Some(feature) = crate::startup::missing_feature() {
         return Err(LaunchError::machine(feature));
     }
     let files = files::open(&program)?;
-    let zones = Zones::for_program(match files.program.image.placement {
+    let fixed_span = match files.program.image.placement {
         Placement::Fixed => Some(files.program.image.span()),
         Placement::Relocatable => None,
-    });
+    };
+    let zones = Zones::for_program(fixed_span);
     let private = PrivateDescriptors::open().map_err(LaunchError::descriptors)?;
     let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
-    if let Some(wanted) = options.observation.written() {
-        cache.observe(wanted);
-    }
-    if options.observation.goes_by_steps() {
-        cache.step_singly();
-    }
+    observe(&mut cache, &options);
+    cache.intercepts = journal.is_some();
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
@@ -77,9 +77,87 @@ pub fn launch(
     };
     let world = World::new(cache, space, inherited_actions(), process);
     files.name_thread();
+    let tape = match journal {
+        Some(journal) => {
+            let writing = Writing::new(journal);
+            writing.journal().begin(fixed_span);
+            write_image(&writing, &loaded, &stack);
+            Tape::Writing(writing)
+        }
+        None => Tape::None,
+    };
     // The guest must not find them among its own descriptors.
     drop(files);
-    start(world, loaded.start, stack.pointer, options, policy, private, host)
+    start(world, loaded.start, stack.pointer, options, policy, private, host, tape)
+}
+
+/// What a replay starts from.
+pub struct Recorded {
+    /// The log of the process, behind those of its parents up to where each was forked.
+    pub first: Leg,
+    pub others: Vec<Leg>,
+    pub files: Box<dyn Files>,
+    /// The real path of the program, and its arguments with their terminators.
+    pub executable: Vec<u8>,
+    pub command_line: Vec<u8>,
+    /// Where the program was linked to, if at a fixed address: decides the layout.
+    pub fixed_span: Option<(u64, u64)>,
+    pub wishes: Wishes,
+}
+
+/// Runs a recording in this process; returns only if it could not be started.
+pub fn replay(
+    recorded: Recorded,
+    options: Options,
+    policy: Box<dyn Policy>,
+    host: Box<dyn Host>,
+) -> Result<std::convert::Infallible, LaunchError> {
+    if let Some(feature) = crate::startup::missing_feature() {
+        return Err(LaunchError::machine(feature));
+    }
+    let zones = Zones::for_program(recorded.fixed_span);
+    let private = PrivateDescriptors::open().map_err(LaunchError::descriptors)?;
+    let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
+    observe(&mut cache, &options);
+    cache.intercepts = true;
+    let mut space = GuestSpace::new(zones);
+    for range in cache.ranges() {
+        space.reserve(range);
+    }
+    let process = Process {
+        executable: recorded.executable,
+        command_line: recorded.command_line,
+        ..Process::default()
+    };
+    let world = World::new(cache, space, Actions::default(), process);
+    let replay = Replay::new(recorded.first, recorded.others, recorded.files, recorded.wishes);
+    start(world, 0, 0, options, policy, private, host, Tape::Replay(replay))
+}
+
+fn observe(cache: &mut CodeCache, options: &Options) {
+    if let Some(wanted) = options.observation.written() {
+        cache.observe(wanted);
+    }
+    if options.observation.goes_by_steps() {
+        cache.step_singly();
+    }
+}
+
+/// Writes down what memory holds at the start.
+fn write_image(writing: &Writing, loaded: &image::Loaded, stack: &stack::Stack) {
+    let context = context::of_this_thread();
+    context.thread = 1;
+    for mapped in &loaded.mapped {
+        writing.journal().map(mapped);
+    }
+    for &(address, length) in &loaded.zeroed {
+        writing.memory(context, address, length);
+    }
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64 | u64::from(stack.executable) * libc::PROT_EXEC as u64;
+    let anonymous = [0, 0, protection, (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64, 0, 0];
+    let length = stack.range.end - stack.range.start;
+    writing.journal().map(&journal::mapped(context, stack.range.start, length, anonymous));
+    writing.memory(context, stack.pointer, stack.range.end - stack.pointer);
 }
 
 fn make_cache(zones: Zones, size: u64) -> Result<CodeCache, LaunchError> {
@@ -109,6 +187,7 @@ fn start(
     policy: Box<dyn Policy>,
     private: PrivateDescriptors,
     host: Box<dyn Host>,
+    tape: Tape,
 ) -> Result<std::convert::Infallible, LaunchError> {
     let context = context::of_this_thread();
     context.xsave = frame::new_state_area(frame::XState::find());
@@ -122,7 +201,13 @@ fn start(
     }
     let turn = Turn::new(policy, context);
     turn.set_kick(private.kick);
-    let engine = Engine::start(world, turn, options, private, host);
+    let engine = Engine::start(world, turn, options, private, host, tape);
+    if let Some(writing) = engine.writing() {
+        writing.registers(context);
+    }
+    if let Some(replay) = engine.replaying() {
+        replay.begin(engine, context);
+    }
     engine.turn.set_watcher(engine);
     // The main thread's lasts as long as the process.
     std::mem::forget(host::AlternateStack::install());

@@ -1,17 +1,21 @@
 //! Runs translated guest code faithfully: an unmodified program inside this very process, one thread at a time.
 //!
 //! Owns nearly all `unsafe` of the project, in the modules that open with `#![allow(unsafe_code)]`. Must not know
-//! policies' names, recordings, analyses, symbols or presentation: what happens is told through [`Host`].
+//! policies' names, where recordings are kept, analyses, symbols or presentation: what happens is told through [`Host`],
+//! and what a run takes from outside through [`Journal`].
 
 mod code;
 mod context;
 mod engine;
 mod guest_code;
+mod instructions;
+mod journal;
 mod kernel;
 mod launch;
 mod observation;
 mod private;
 mod process;
+mod replay;
 mod run;
 mod signals;
 mod space;
@@ -23,7 +27,11 @@ mod world;
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Stats, ThreadFacts};
-pub use launch::{LaunchError, Program, launch};
+pub use journal::{Journal, Mapped};
+pub use kernel::SharedBytes;
+pub use launch::{LaunchError, Program, Recorded, launch, replay};
+pub use private::PrivateLog;
+pub use replay::{Divergence, Figures, Files, Leg, Stopped, Wishes};
 pub use observation::{
     Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
 };

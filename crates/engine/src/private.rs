@@ -1,6 +1,7 @@
 //! The engine's own descriptors, kept where the guest does not look and guarded where it might.
 
 use crate::kernel;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Descriptors of the engine's.
@@ -28,8 +29,9 @@ impl PrivateDescriptors {
         Ok(PrivateDescriptors { messages, executable, kick: new_kick()? })
     }
 
-    fn all(&self) -> [i32; 4] {
-        [self.messages, self.executable, self.kick, OBSERVERS.load(Ordering::Relaxed)]
+    fn all(&self) -> [i32; 5] {
+        let (observers, log) = (OBSERVERS.load(Ordering::Relaxed), LOG.load(Ordering::Relaxed));
+        [self.messages, self.executable, self.kick, observers, log]
     }
 
     pub fn contains(&self, descriptor: i32) -> bool {
@@ -61,6 +63,46 @@ pub fn keep_for_observer(descriptor: i32) -> std::io::Result<i32> {
     let high = move_up(descriptor)?;
     OBSERVERS.store(high, Ordering::Relaxed);
     Ok(high)
+}
+
+/// The log that the run is written down in.
+static LOG: AtomicI32 = AtomicI32::new(-1);
+
+/// A log's file, at a descriptor that the guest cannot close; there is one at most.
+pub struct PrivateLog(i32);
+
+impl PrivateLog {
+    /// Moves the file out of the guest's way.
+    pub fn keep(file: std::fs::File) -> std::io::Result<PrivateLog> {
+        let high = move_up(file.into_raw_fd())?;
+        LOG.store(high, Ordering::Relaxed);
+        Ok(PrivateLog(high))
+    }
+
+    /// The same for a forked child's log, which takes its parent's place.
+    pub fn replace(&mut self, file: std::fs::File) -> std::io::Result<()> {
+        let arguments = [file.as_raw_fd() as u64, self.0 as u64, libc::O_CLOEXEC as u64, 0, 0, 0];
+        check(kernel::call(libc::SYS_dup3 as u64, arguments)).map(drop)
+    }
+}
+
+impl trace::Sink for PrivateLog {
+    fn append(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
+        while !bytes.is_empty() {
+            let arguments = [self.0 as u64, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0, 0];
+            match kernel::call(libc::SYS_write as u64, arguments) {
+                0 => return Err(std::io::ErrorKind::WriteZero.into()),
+                error if error == -i64::from(libc::EINTR) => {}
+                error if error < 0 => return Err(std::io::Error::from_raw_os_error(-error as i32)),
+                written => bytes = &bytes[written as usize..],
+            }
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> std::io::Result<()> {
+        check(kernel::call(libc::SYS_ftruncate as u64, [self.0 as u64, length, 0, 0, 0, 0])).map(drop)
+    }
 }
 
 const EVENT_FLAGS: u64 = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as u64;

@@ -3,9 +3,10 @@
 use crate::code::cache::{Exit, Trap};
 use crate::code::hot::Follower;
 use crate::code::path::decode_at;
-use crate::context::{Context, Fault, RAX, RDI, RSP};
+use crate::context::{Context, Fault, RAX, RDI, RSP, Standing};
 use crate::engine::Engine;
 use crate::guest_code::LiveCode;
+use crate::instructions;
 use crate::kernel;
 use crate::observation::{Outcome, Step};
 use crate::signals::deliver;
@@ -34,7 +35,11 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
     loop {
         if host == 0 {
             if context.has_pending_signal() {
-                deliver::pending(engine, context);
+                if context.standing == Standing::Anywhere && engine.writing().is_some() {
+                    context.put_signal_off();
+                } else {
+                    deliver::pending(engine, context);
+                }
             }
             if is_vsyscall(context.pc) {
                 vsyscall(context);
@@ -73,17 +78,24 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         }
         host = match exit {
             Exit::Indirect => {
+                context.standing = Standing::Anywhere;
                 context.pc = context.branch_target;
                 if is_vsyscall(context.pc) { 0 } else { engine.world().host_for_indirect(context.pc) }
             }
             Exit::Direct { target, link } => {
+                context.standing = Standing::Anywhere;
                 context.pc = target;
                 engine.world().link(target, link)
             }
-            Exit::SystemCall { next } => match syscalls::dispatch(engine, context, next) {
+            Exit::SystemCall { next } => match system_call(engine, context, next) {
                 Flow::Goes => 0,
                 Flow::Ends => return,
             },
+            Exit::Instruction { pc } => {
+                context.pc = pc;
+                ask_machine(engine, context);
+                0
+            }
             // Threads stop right at the branch, wherever its event was counted, so that the place is the same
             // however the code was cut into units.
             Exit::Budget { pc, branch, amount, .. } => {
@@ -142,9 +154,43 @@ fn outcome_of(context: &Context, exit: Exit) -> Option<Outcome> {
     }
 }
 
+fn system_call(engine: &'static Engine, context: &mut Context, next: u64) -> Flow {
+    match engine.replaying() {
+        Some(replay) => {
+            engine.count_system_call();
+            replay.system_call(engine, context, next);
+            Flow::Goes
+        }
+        None => syscalls::dispatch(engine, context, next),
+    }
+}
+
+/// Carries out an instruction whose outcome the machine decides, or the recording.
+fn ask_machine(engine: &Engine, context: &mut Context) {
+    let Ok(instruction) = decode_at(&LiveCode(&engine.world().space), context.pc) else { return };
+    let values = match engine.replaying() {
+        Some(replay) => replay.instruction(engine, context),
+        None => instructions::ask(&instruction, context),
+    };
+    if let (Some(writing), Some(kind)) = (engine.writing(), instructions::kind(&instruction)) {
+        writing.instruction(context, kind, &values);
+    }
+    instructions::answer(&instruction, context, &values);
+    context.pc = instruction.next_ip();
+    context.standing = Standing::Anywhere;
+}
+
 /// The budget is used up, or a stop request took it. Where quanta keep ending, the thread is to be followed.
 fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     context.budget = 1;
+    context.standing = Standing::AtEvent;
+    context.recall_signal();
+    if let Some(replay) = engine.replaying() {
+        let hot = engine.world().cache.sample(context.pc);
+        let thread = context.thread;
+        replay.stop(engine, context);
+        return (hot && thread == context.thread).then(Follower::default);
+    }
     if context.has_pending_signal() {
         return None; // delivered before anything else runs, which gives the budget back
     }

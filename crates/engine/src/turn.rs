@@ -7,12 +7,16 @@
 //! the idle one, wait in the kernel on behalf of all.
 
 use crate::context::{Context, ContextRef};
+use crate::engine::Engine;
+use crate::journal::register_digest;
 use crate::kernel;
 use sched::{Policy, Reason, SwitchPoint, ThreadId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
+use trace::Digest;
+use trace::event::{Event, Switch, SwitchReason};
 
 /// What a thread waits for.
 #[derive(Clone, Debug)]
@@ -428,6 +432,7 @@ impl State {
         self.quantum = self.policy.quantum();
         if picked != last {
             self.stats.switches += 1;
+            self.write_down(reason, last, picked);
             for word in [u64::from(last.0), clock, u64::from(picked.0)] {
                 self.stats.schedule_hash = (self.stats.schedule_hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
             }
@@ -440,6 +445,22 @@ impl State {
             thread.context.wake();
         }
         Choice::Picked
+    }
+
+    /// A run that is written down tells every switch.
+    fn write_down(&self, reason: Reason, from: ThreadId, to: ThreadId) {
+        let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
+        let thread = self.threads.get(&from);
+        let (clock, registers) = thread.map_or((0, Digest(0)), |thread| {
+            thread.context.with(|context| (context.clock(), register_digest(context)))
+        });
+        let reason = match (reason, thread) {
+            (_, None) => SwitchReason::Ended,
+            (Reason::QuantumOver, _) => SwitchReason::QuantumOver,
+            (Reason::Yielded, _) => SwitchReason::Yielded,
+            _ => SwitchReason::Waiting,
+        };
+        writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers }));
     }
 
     /// Sees to it that some thread waits in the kernel for all that is waited for just now.

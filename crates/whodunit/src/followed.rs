@@ -4,27 +4,78 @@
 //! than the general parser.
 
 use crate::settings::Settings;
-use crate::start::Start;
-use crate::{environment, usage_error};
+use crate::start::{RECORDED, Recording, Start};
+use crate::{environment, usage_error, voice};
 use engine::{Observation, Program};
-use std::ffi::OsString;
+use session::Limits;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+use trace::NewLog;
+use trace::format::TAIL_SIZE;
 
 /// `words` are those after the verb.
 pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     match parse(words) {
-        Some((settings, path, arguments)) => {
+        Some((settings, recording, path, arguments)) => {
             let program = Program { path, arguments, environment: environment::entries() };
             let observation = Observation::Nothing;
-            Start { program, settings, follow: true, stats: None, count: None, events: None, observation }.go()
+            let recording = recording.and_then(|place| open(&place));
+            let (stats, count, events) = (None, None, None);
+            Start { program, settings, follow: true, stats, count, events, observation, recording }.go()
         }
         None => usage_error("__exec is for whodunit's own use; try: whodunit run --help"),
     }
 }
 
 /// A program may well be executed without any argument, not even its name.
-fn parse(mut words: impl Iterator<Item = OsString>) -> Option<(Settings, OsString, Vec<OsString>)> {
+fn parse(mut words: impl Iterator<Item = OsString>) -> Option<(Settings, Option<Place>, OsString, Vec<OsString>)> {
     let settings = Settings::decode(words.next()?.to_str()?)?;
-    (words.next()? == "--").then_some(())?;
-    Some((settings, words.next()?, words.collect()))
+    let mut word = words.next()?;
+    let mut place = None;
+    if let Some(rest) = word.as_bytes().strip_prefix(RECORDED.as_bytes()) {
+        place = Some(Place::decode(rest)?);
+        word = words.next()?;
+    }
+    (word == "--").then_some(())?;
+    Some((settings, place, words.next()?, words.collect()))
+}
+
+/// Where a followed program is recorded.
+struct Place {
+    parent: (u32, u64),
+    limits: Limits,
+    folder: PathBuf,
+}
+
+impl Place {
+    fn decode(word: &[u8]) -> Option<Place> {
+        let mut fields = word.splitn(5, |byte| *byte == b':');
+        let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
+        let (log, event, bytes, seconds) = (number()?, number()?, number()?, number()?);
+        let limits = Limits {
+            bytes: Some(bytes).filter(|bytes| *bytes > 0),
+            time: Some(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        };
+        let folder = PathBuf::from(OsStr::from_bytes(fields.next()?));
+        Some(Place { parent: (u32::try_from(log).ok()?, event), limits, folder })
+    }
+}
+
+/// Makes the program's log; without one it runs unrecorded.
+fn open(place: &Place) -> Option<Recording> {
+    let recording = trace::Recording::open(&place.folder).ok()?;
+    let id = recording.log(place.parent.0).ok()?.header().id.recording;
+    match NewLog::create(&place.folder, id, TAIL_SIZE) {
+        Ok(log) => {
+            let folder = place.folder.clone();
+            Some(Recording { folder, log, parent: Some(place.parent), limits: place.limits })
+        }
+        Err(error) => {
+            voice::say(&format!("whodunit: a child process is not recorded: {error}\n"));
+            None
+        }
+    }
 }

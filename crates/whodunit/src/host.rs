@@ -2,11 +2,12 @@
 
 use crate::count::Summary;
 use crate::events::Lines;
+use crate::replay::View;
 use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::stats::{self, Destination};
 use crate::voice;
-use engine::{Counts, Crash, Fault, Observer, PrivateFile, Program, Stats, ThreadFacts};
+use engine::{Counts, Crash, Fault, Figures, Observer, PrivateFile, Program, Stats, Stopped, ThreadFacts};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use program::source::SourceCache;
 use report::crash::{Access, CrashFacts, render};
@@ -36,6 +37,8 @@ pub struct Terminal {
     events: Mutex<Option<PrivateFile>>,
     /// Where whodunit was started: the guest may go elsewhere.
     folder: Option<PathBuf>,
+    /// What is being replayed, if anything.
+    replay: Option<View>,
 }
 
 impl Terminal {
@@ -49,7 +52,12 @@ impl Terminal {
         let path = Path::new(&program.path);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let folder = std::env::current_dir().ok();
-        Terminal { program: name, settings, stats, count, events: Mutex::new(events), folder }
+        Terminal { program: name, settings, stats, count, events: Mutex::new(events), folder, replay: None }
+    }
+
+    /// Speaks of a replay.
+    pub fn for_replay(self, view: View) -> Terminal {
+        Terminal { replay: Some(view), ..self }
     }
 
     fn look(&self) -> Look {
@@ -128,6 +136,16 @@ impl engine::Host for Terminal {
     fn finished(&self, stats: &Stats) {
         let settings = &self.settings;
         give(self.stats.as_ref(), || stats::table(stats, settings), || stats::json(stats, settings));
+    }
+
+    fn replay_stopped(&self, stopped: &Stopped) -> u8 {
+        self.replay.as_ref().map_or(0, |view| view.stopped(stopped))
+    }
+
+    fn replayed(&self, figures: Figures) {
+        if let Some(view) = &self.replay {
+            view.finished(figures);
+        }
     }
 
     fn notice(&self, line: &str) {

@@ -6,12 +6,19 @@ mod environment;
 mod events;
 mod followed;
 mod host;
+mod machine;
+mod ls;
 mod memory;
 mod place;
+mod record;
+mod replay;
+mod recordings;
+mod rm;
 mod run;
 mod scene;
 mod search;
 mod settings;
+mod show;
 mod start;
 mod stats;
 mod voice;
@@ -46,6 +53,19 @@ enum Verb {
     /// Run a program; if it crashes or deadlocks, show where
     #[command(override_usage = "whodunit run [OPTIONS] [--] PROG [ARGS]...")]
     Run(run::Arguments),
+    /// List the recordings there are
+    Ls(ls::Arguments),
+    /// Show what a recording holds: processes, threads, how it ended and where
+    Show(show::Arguments),
+    /// Remove recordings
+    Rm(rm::Arguments),
+    /// Run a program and record it, so that it can be run again exactly
+    #[command(override_usage = "whodunit record [OPTIONS] [--] PROG [ARGS]...")]
+    Record(record::Arguments),
+    /// Run a recording again, with no effect on anything else
+    Replay(replay::Arguments),
+    /// Check that a recording replays exactly as it was recorded
+    Verify(replay::VerifyArguments),
     /// Tell whether this machine suits, and what to change
     ///
     /// The exit status is 0 if programs can be run here, and 3 if not.
@@ -61,6 +81,12 @@ fn main() -> ExitCode {
     }
     match CommandLine::parse().verb {
         Verb::Run(arguments) => run::run(arguments),
+        Verb::Record(arguments) => record::run(arguments),
+        Verb::Replay(arguments) => replay::run(arguments),
+        Verb::Verify(arguments) => replay::verify(&arguments),
+        Verb::Ls(arguments) => ls::run(arguments),
+        Verb::Show(arguments) => show::run(arguments),
+        Verb::Rm(arguments) => rm::run(arguments),
         Verb::Doctor => examine_machine(),
     }
 }

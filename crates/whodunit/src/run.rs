@@ -1,7 +1,7 @@
 //! `whodunit run`: executes a program under the engine and is invisible.
 
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
-use crate::start::Start;
+use crate::start::{Recording, Start};
 use crate::stats::Destination;
 use crate::{environment, search, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
@@ -97,6 +97,14 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> ExitCode {
+    start(arguments, |_| Ok(None))
+}
+
+/// Runs the program; `record` says where it is written down, once it is found.
+pub fn start(
+    arguments: Arguments,
+    record: impl FnOnce(&Program) -> Result<Option<Recording>, ExitCode>,
+) -> ExitCode {
     let (stats, count) = match (destination(&arguments.stats), destination(&arguments.count)) {
         (Ok(stats), Ok(count)) => (stats, count),
         (Err(problem), _) | (_, Err(problem)) => return usage_error(&problem),
@@ -116,7 +124,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
         return ExitCode::from(status::NOT_FOUND);
     };
     let program = Program { path, arguments: arguments.command, environment: environment::entries() };
-    Start { program, settings, follow, stats, count, events, observation }.go()
+    match record(&program) {
+        Ok(recording) => Start { program, settings, follow, stats, count, events, observation, recording }.go(),
+        Err(status) => status,
+    }
 }
 
 impl Arguments {

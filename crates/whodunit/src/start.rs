@@ -1,14 +1,21 @@
 //! Starts a program under the engine: the way that `run` and followed programs share.
 
 use crate::host::Terminal;
-use crate::settings::{OnDeadlock, Settings};
+use crate::settings::{self, OnDeadlock, Settings};
 use crate::stats::Destination;
-use crate::voice;
-use engine::{Observation, Options, PrivateFile, Program};
+use crate::{machine, status, voice};
+use engine::{Journal, Observation, Options, PrivateFile, Program};
+use session::{Facts, Limits, Recorder};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use trace::NewLog;
 
 /// The hidden verb under which the programs that a guest executes are run.
 pub const FOLLOWED_VERB: &str = "__exec";
+/// What begins the word that says where a followed program is recorded.
+pub const RECORDED: &str = "record=";
 
 pub struct Start {
     pub program: Program,
@@ -19,6 +26,17 @@ pub struct Start {
     pub count: Option<Destination>,
     pub events: Option<PrivateFile>,
     pub observation: Observation,
+    /// Where the run is written down, if it is.
+    pub recording: Option<Recording>,
+}
+
+/// A folder that a run is written down in.
+pub struct Recording {
+    pub folder: PathBuf,
+    pub log: NewLog,
+    /// The log and event that the process image comes from.
+    pub parent: Option<(u32, u64)>,
+    pub limits: Limits,
 }
 
 impl Start {
@@ -32,8 +50,16 @@ impl Start {
             seed: self.settings.seed,
         };
         let policy = self.settings.new_policy();
+        let journal = match self.recording.map(|recording| journal(recording, &self.program, self.settings)) {
+            Some(Err(error)) => {
+                voice::say(&format!("whodunit: the recording cannot be written: {error}\n"));
+                return ExitCode::from(status::MACHINE);
+            }
+            Some(Ok(journal)) => Some(journal),
+            None => None,
+        };
         let terminal = Terminal::new(&self.program, self.settings, self.stats, self.count, self.events);
-        match engine::launch(self.program, options, policy, Box::new(terminal)) {
+        match engine::launch(self.program, options, policy, Box::new(terminal), journal) {
             Ok(never) => match never {},
             Err(error) => {
                 voice::say(&format!("whodunit: {error}\n"));
@@ -41,6 +67,40 @@ impl Start {
             }
         }
     }
+}
+
+fn journal(recording: Recording, program: &Program, settings: Settings) -> std::io::Result<Box<dyn Journal>> {
+    let Recording { folder, log, parent, limits } = recording;
+    let bytes = |words: &[OsString]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let facts = Facts {
+        program: std::path::absolute(&program.path)?.into_os_string().into_vec(),
+        arguments: bytes(&program.arguments),
+        environment: bytes(&program.environment),
+        directory: std::env::current_dir().unwrap_or_default().into_os_string().into_vec(),
+        seed: settings.seed,
+        policy: settings::name_of(settings.policy),
+        quantum: settings.quantum,
+        kernel: release.trim().to_owned(),
+        processor: machine::processor(),
+        features: machine::features(),
+        parent,
+        wall_time: machine::nanoseconds_since_1970(),
+    };
+    let place = folder.clone().into_os_string().into_vec();
+    let words = move |log: u32, event: u64| followed_and_recorded_words(&settings, limits, &place, log, event);
+    let recorder = Recorder::new(folder, log, facts, limits, Box::new(words), voice::say)?;
+    Ok(Box::new(recorder))
+}
+
+/// The same for a recorded one: `record=LOG:EVENT:BYTES:SECONDS:FOLDER` stands before the dashes.
+fn followed_and_recorded_words(settings: &Settings, limits: Limits, folder: &[u8], log: u32, event: u64) -> Vec<Vec<u8>> {
+    let (bytes, seconds) = (limits.bytes.unwrap_or(0), limits.time.map_or(0, |time| time.as_secs()));
+    let mut place = format!("{RECORDED}{log}:{event}:{bytes}:{seconds}:").into_bytes();
+    place.extend_from_slice(folder);
+    let mut words = followed_words(settings);
+    words.insert(words.len() - 1, place);
+    words
 }
 
 /// What stands before the path of a followed program; see [`crate::followed`].

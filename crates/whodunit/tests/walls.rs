@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("program", &[]),
     ("report", &["program"]),
     ("trace", &[]),
-    ("whodunit", &["engine", "guest", "program", "report", "sched"]),
+    ("whodunit", &["engine", "guest", "program", "report", "sched", "trace"]),
 ];
 
 /// The only source files in which `unsafe` may stand.

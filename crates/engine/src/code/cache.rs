@@ -35,6 +35,8 @@ pub enum Exit {
     Budget { pc: u64, branch: u64, amount: u8, record: Option<(u32, u16)> },
     /// The instruction at `pc` is to be observed by the engine, before and after it has run.
     Step { pc: u64 },
+    /// The instruction at `pc` asks the machine, and the run is written down or comes from a recording.
+    Instruction { pc: u64 },
     /// The end of a run up to a given instruction.
     Arrived { pc: u64 },
     /// The instruction at `pc` cannot be fetched because of `address`.
@@ -155,6 +157,8 @@ pub struct CodeCache {
     catalogue: Option<Catalogue>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
     pub single_steps: bool,
+    /// Instructions whose outcome the machine decides leave.
+    pub intercepts: bool,
 }
 
 const PAGE: u64 = 4096;
@@ -195,6 +199,7 @@ impl CodeCache {
             heat: Heat::default(),
             catalogue: None,
             single_steps: false,
+            intercepts: false,
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
         cache.empty = cache.memory.mark();

@@ -1,5 +1,6 @@
 //! Maps the segments of the program and of its dynamic loader.
 
+use crate::journal::Mapped;
 use crate::kernel;
 use crate::launch::LaunchError;
 use crate::launch::files::{Files, Opened};
@@ -16,6 +17,9 @@ pub struct Loaded {
     pub program_headers: u64,
     /// The dynamic loader's load address, or zero.
     pub loader_base: u64,
+    /// What was mapped, and what was zeroed afterwards: address and length.
+    pub mapped: Vec<Mapped>,
+    pub zeroed: Vec<(u64, u64)>,
 }
 
 /// Maps everything.
@@ -25,11 +29,13 @@ pub fn load(space: &mut GuestSpace, files: &Files) -> Result<Loaded, LaunchError
         Placement::Fixed => 0,
         Placement::Relocatable => place(space, program, space.zones.program)?,
     };
-    map(space, program, bias)?;
+    let mut made = Made::default();
+    map(space, program, bias, &mut made)?;
     let entry = program.image.entry.wrapping_add(bias);
     let program_headers = program.image.program_headers.vaddr.map_or(0, |vaddr| vaddr.wrapping_add(bias));
     let Some(loader) = &files.interpreter else {
-        return Ok(Loaded { start: entry, entry, program_headers, loader_base: 0 });
+        let Made { mapped, zeroed } = made;
+        return Ok(Loaded { start: entry, entry, program_headers, loader_base: 0, mapped, zeroed });
     };
     let (low, high) = loader.image.span();
     let start = space.find_high(space.zones.near, high - low, PAGE).ok_or_else(no_room)?;
@@ -37,8 +43,25 @@ pub fn load(space: &mut GuestSpace, files: &Files) -> Result<Loaded, LaunchError
         Placement::Fixed => 0,
         Placement::Relocatable => start.wrapping_sub(low),
     };
-    map(space, loader, loader_base)?;
-    Ok(Loaded { start: loader.image.entry.wrapping_add(loader_base), entry, program_headers, loader_base })
+    map(space, loader, loader_base, &mut made)?;
+    let start = loader.image.entry.wrapping_add(loader_base);
+    let Made { mapped, zeroed } = made;
+    Ok(Loaded { start, entry, program_headers, loader_base, mapped, zeroed })
+}
+
+/// What has been done so far.
+#[derive(Default)]
+struct Made {
+    mapped: Vec<Mapped>,
+    zeroed: Vec<(u64, u64)>,
+}
+
+impl Made {
+    fn add(&mut self, address: u64, length: u64, protection: u32, file: Option<(i32, u64)>) {
+        let anonymous = if file.is_none() { libc::MAP_ANONYMOUS } else { 0 };
+        let flags = (libc::MAP_PRIVATE | anonymous) as u32;
+        self.mapped.push(Mapped { thread: 1, address, length, protection, flags, file });
+    }
 }
 
 fn no_room() -> LaunchError {
@@ -57,9 +80,9 @@ fn place(space: &GuestSpace, program: &Opened, usual: u64) -> Result<u64, Launch
     space.find_high(space.zones.mappings, length, align).map(|start| start.wrapping_sub(low)).ok_or_else(no_room)
 }
 
-fn map(space: &mut GuestSpace, opened: &Opened, bias: u64) -> Result<(), LaunchError> {
+fn map(space: &mut GuestSpace, opened: &Opened, bias: u64, made: &mut Made) -> Result<(), LaunchError> {
     for segment in &opened.image.segments {
-        map_segment(space, opened, segment, bias)?;
+        map_segment(space, opened, segment, bias, made)?;
     }
     Ok(())
 }
@@ -71,7 +94,13 @@ fn protection(segment: &Segment) -> u32 {
         | bit(segment.executable, libc::PROT_EXEC)
 }
 
-fn map_segment(space: &mut GuestSpace, opened: &Opened, segment: &Segment, bias: u64) -> Result<(), LaunchError> {
+fn map_segment(
+    space: &mut GuestSpace,
+    opened: &Opened,
+    segment: &Segment,
+    bias: u64,
+    made: &mut Made,
+) -> Result<(), LaunchError> {
     let address = segment.vaddr.wrapping_add(bias);
     let in_page = address % PAGE;
     let start = address - in_page;
@@ -86,23 +115,30 @@ fn map_segment(space: &mut GuestSpace, opened: &Opened, segment: &Segment, bias:
         let length = segment.file_size + in_page;
         let file = (opened.file.as_raw_fd(), segment.file_offset - in_page);
         map_fixed(start, length, protection, Some(file))?;
+        made.add(start, length.next_multiple_of(PAGE), protection, Some(file));
         (start + length).next_multiple_of(PAGE)
     };
     if end > file_end {
         map_fixed(file_end, end - file_end, protection, None)?;
+        made.add(file_end, end - file_end, protection, None);
     }
     space.insert(start..end, Protection(protection), None);
-    zero_tail(segment, address, file_end);
+    if zero_tail(segment, address, file_end) {
+        let from = address + segment.file_size;
+        made.zeroed.push((from, file_end - from));
+    }
     Ok(())
 }
 
-/// The rest of the file's last page belongs to the zero-initialised data.
-fn zero_tail(segment: &Segment, address: u64, file_end: u64) {
+/// The rest of the file's last page belongs to the zero-initialised data; tells whether there is any.
+fn zero_tail(segment: &Segment, address: u64, file_end: u64) -> bool {
     let from = address + segment.file_size;
-    if segment.writable && segment.memory_size > segment.file_size && segment.file_size > 0 && from < file_end {
+    let has_tail = segment.writable && segment.memory_size > segment.file_size && segment.file_size > 0 && from < file_end;
+    if has_tail {
         // A page that cannot be written faults in the guest later, as it would natively.
         let _ = kernel::write_bytes(from, &vec![0u8; (file_end - from) as usize]);
     }
+    has_tail
 }
 
 fn map_fixed(start: u64, length: u64, protection: u32, file: Option<(i32, u64)>) -> Result<(), LaunchError> {

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 pub struct Stack {
     pub pointer: u64,
     pub range: Range<u64>,
+    pub executable: bool,
 }
 
 const DEFAULT_SIZE: u64 = 8 << 20;
@@ -37,7 +38,8 @@ pub fn build(space: &mut GuestSpace, files: &Files, loaded: &Loaded, seed: u64) 
     let image = Image::new(files, loaded, seed, top);
     kernel::write_bytes(image.start(), &image.bytes)
         .map_err(|_| LaunchError::memory(std::io::Error::from_raw_os_error(libc::ENOMEM)))?;
-    Ok(Stack { pointer: image.start(), range: top - size..top })
+    let executable = files.program.image.executable_stack;
+    Ok(Stack { pointer: image.start(), range: top - size..top, executable })
 }
 
 fn size_limit() -> u64 {

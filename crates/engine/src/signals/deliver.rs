@@ -1,11 +1,14 @@
 //! Running the guest's handlers, and ending the guest where it has none.
 
-use crate::context::{Context, Fault, RAX, RDI, RDX, RSI, RSP};
-use crate::engine::Engine;
+use crate::context::{Context, Fault, RAX, RDI, RDX, RSI, RSP, Standing};
+use crate::engine::{Engine, ThreadFacts};
+use crate::journal::write_down;
 use crate::kernel;
+use crate::replay::BETWEEN;
 use crate::signals::frame::{self, Frame};
 use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, host};
 use std::sync::atomic::Ordering;
+use trace::event::{Death, EndKind, SignalPlace};
 
 const TRAP_FLAG: u64 = 0x100;
 const DIRECTION_FLAG: u64 = 0x400;
@@ -28,7 +31,9 @@ pub fn pending(engine: &Engine, context: &mut Context) {
         give_back(context, signal, &info);
         return;
     }
-    deliver(engine, context, signal, &info, [0; 3]);
+    let place =
+        if context.standing == Standing::AtEvent { SignalPlace::AtClock } else { SignalPlace::AfterCall };
+    deliver(engine, context, signal, &info, [0; 3], place);
 }
 
 /// A signal that was sent to the process may be taken by any of its threads.
@@ -72,15 +77,26 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
         _ => context.pc,
     };
     context.fault = fault;
+    if let Some(replay) = engine.replaying() {
+        return replay.fault(engine, context, fault);
+    }
     let blocked = context.signal_mask & bit(fault.signal) != 0;
     let action = engine.world().actions(context).get(fault.signal);
     if blocked || !action.has_handler() {
         die(engine, context, fault.signal, Some(fault));
     }
-    deliver(engine, context, fault.signal, &info, [fault.error, fault.trap, fault.address]);
+    deliver(engine, context, fault.signal, &info, [fault.error, fault.trap, fault.address], SignalPlace::AtInstruction);
 }
 
-fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16], fault: [u64; 3]) {
+fn deliver(
+    engine: &Engine,
+    context: &mut Context,
+    signal: i32,
+    info: &[u64; 16],
+    fault: [u64; 3],
+    place: SignalPlace,
+) {
+    let pc = context.pc;
     let action = engine.world().actions(context).get(signal);
     let old_mask = context.suspended_mask.take().unwrap_or(context.signal_mask);
     if !action.has_handler() {
@@ -90,6 +106,9 @@ fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16]
         let crashes = matches!(default_action(signal), DefaultAction::Terminate | DefaultAction::Crash);
         if action.handler == Action::DEFAULT && crashes {
             die(engine, context, signal, None);
+        }
+        if context.pc != pc {
+            write_down(engine, |writing| writing.registers(context));
         }
         return;
     }
@@ -105,6 +124,8 @@ fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16]
         die(engine, context, libc::SIGSEGV, Some(Fault { signal: libc::SIGSEGV, ..context.fault }));
     };
     enter_handler(engine, context, signal, action, &pushed);
+    write_down(engine, |writing| writing.signal(context, place, pc, info, Some((pushed.stack, pushed.end))));
+    context.standing = Standing::AfterCall;
 }
 
 fn enter_handler(engine: &Engine, context: &mut Context, signal: i32, action: Action, pushed: &frame::Pushed) {
@@ -164,8 +185,25 @@ pub fn return_from_handler(engine: &Engine, context: &mut Context) {
 
 /// Ends the process by a signal, as the kernel would have, after the report.
 pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fault>) -> ! {
+    write_down(engine, |writing| {
+        let (code, address) = fault.map_or((0, 0), |fault| (fault.code, fault.address));
+        let between = if fault.is_none() { [BETWEEN].as_slice() } else { &[] };
+        writing.end(context, EndKind::Killed(Death { signal: signal as u32, code, address }), between);
+    });
+    let threads = engine.threads();
+    die_with(engine, context, signal, fault, threads)
+}
+
+/// The same, with the threads that the report shows.
+pub fn die_with(
+    engine: &Engine,
+    context: &mut Context,
+    signal: i32,
+    fault: Option<Fault>,
+    threads: Vec<ThreadFacts>,
+) -> ! {
     if default_action(signal) == DefaultAction::Crash {
-        engine.report_crash(context, signal, fault);
+        engine.report_crash(context, signal, fault, threads);
     }
     engine.finish();
     host::kernel_action(signal, Some(Action::default()));

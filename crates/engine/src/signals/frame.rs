@@ -101,6 +101,8 @@ pub struct Pushed {
     pub stack: u64,
     pub info: u64,
     pub ucontext: u64,
+    /// Where the frame ends.
+    pub end: u64,
 }
 
 /// Writes a frame below `top` (or below the red zone of the current stack) and returns where things are.
@@ -129,7 +131,8 @@ pub fn push(
     words[(INFO / 8) as usize..].copy_from_slice(frame.info);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     kernel::write_bytes(start, &bytes)?;
-    Ok(Pushed { stack: start, info: start + INFO, ucontext: start + UCONTEXT })
+    let end = state + xstate.size as u64 + 4;
+    Ok(Pushed { stack: start, info: start + INFO, ucontext: start + UCONTEXT, end })
 }
 
 fn push_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAddress> {

@@ -3,12 +3,15 @@
 use super::{Answer, Flow, error, futex};
 use crate::context::{self, Context, ContextRef, RAX, RSP};
 use crate::engine::Engine;
+use crate::journal::write_down;
 use crate::kernel::{self, Arguments};
 use crate::observation;
 use crate::process;
 use crate::signals::{deliver, frame, host};
+use guest::effects::Prepared;
 use sched::ThreadId;
 use std::sync::mpsc;
+use trace::event::{EndKind, Event, Fork, Thread, ThreadEnd};
 
 /// What a `clone`, `fork` or `vfork` asks for.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +62,11 @@ pub fn clone(engine: &'static Engine, context: &mut Context, request: Request) -
     }
     let result = make(engine, context, request);
     host::set_kernel_mask(context.signal_mask);
+    if request.has(VFORK) && request.has(VM) && engine.writing().is_some() {
+        context.gpr[RAX] = result as u64;
+        write_down(engine, |writing| writing.registers(context));
+        return Answer::Flow(Flow::Goes);
+    }
     result.into()
 }
 
@@ -103,8 +111,12 @@ fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) 
     let (tell, hear) = mpsc::channel();
     // The new host thread inherits the mask: it must not be interrupted before it is a guest thread.
     let spawned = std::thread::Builder::new().stack_size(HOST_STACK).spawn(move || host_thread(engine, seed, &tell));
-    let tid: Option<i32> = spawned.ok().and_then(|_| hear.recv().ok());
-    let Some(tid) = tid else { return error(libc::EAGAIN) };
+    let made: Option<(i32, u32)> = spawned.ok().and_then(|_| hear.recv().ok());
+    let Some((tid, child)) = made else { return error(libc::EAGAIN) };
+    write_down(engine, |writing| {
+        let (parent, clock) = (context.thread, context.clock());
+        writing.note(&Event::Thread(Thread { parent, clock, child, tid: tid as u32 }));
+    });
     if request.has(PARENT_SETTID) && kernel::write(request.parent_tid, tid).is_err() {
         return error(libc::EFAULT);
     }
@@ -112,7 +124,7 @@ fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) 
 }
 
 /// The life of a host thread: become the guest thread, run it, clean up.
-fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
+fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<(i32, u32)>) {
     let context = context::of_this_thread();
     let xstate = engine.xstate();
     context.xsave = frame::new_state_area(xstate);
@@ -137,7 +149,7 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
     }
     let stack = host::AlternateStack::install();
     context.thread = engine.turn.add(ContextRef::of(context)).0;
-    let _ = tell.send(context.tid);
+    let _ = tell.send((context.tid, context.thread));
     engine.turn.start(context);
     host::set_kernel_mask(context.signal_mask);
     crate::run::run(engine, context);
@@ -149,6 +161,7 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<i32>) {
 
 fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
     engine.settle_observer();
+    let child_log = engine.writing().map(|writing| writing.journal().before_fork());
     let held = engine.turn.hold();
     let world = engine.world();
     let pid = if request.flags & !ORDINARY == 0 && request.flags & 0xff == libc::SIGCHLD as u64 {
@@ -159,6 +172,13 @@ fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64
     };
     drop(world);
     drop(held);
+    if let (Some(writing), Some(child_log)) = (engine.writing(), child_log) {
+        if pid > 0 {
+            let (thread, clock) = (context.thread, context.clock());
+            writing.note(&Event::Fork(Fork { thread, clock, child_pid: pid as u32, child_log }));
+        }
+        writing.journal().after_fork(pid == 0);
+    }
     if pid == 0 {
         become_child(engine, context, request);
     } else if pid > 0 && request.has(PARENT_SETTID) {
@@ -189,6 +209,11 @@ fn become_child(engine: &'static Engine, context: &mut Context, request: Request
 /// while the parent's host thread is suspended by the kernel. Other threads may run meanwhile.
 fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
     engine.world().begin_vfork(context);
+    // What follows until the parent's registers come back is the child's doing.
+    write_down(engine, |writing| {
+        let arguments = super::arguments_of(context);
+        writing.call(context, context.gpr[RAX], arguments, 0, &Prepared::default());
+    });
     let state = frame::state_area(context, engine.xstate()).to_vec();
     let fs = context.guest_fs();
     let flags = VM | VFORK | request.flags & 0xff;
@@ -222,13 +247,18 @@ pub fn exit_thread(engine: &Engine, context: &mut Context, status: u64) -> Answe
     }
     futex::release_robust_list(engine, context);
     if engine.turn.is_alone() {
-        return exit_process(engine, status);
+        return exit_process(engine, context, status);
     }
     engine.world().open_guarded_in(context.clear_tid..context.clear_tid.saturating_add(4));
     if context.clear_tid != 0 && kernel::write(context.clear_tid, 0u32).is_ok() {
+        write_down(engine, |writing| writing.memory(context, context.clear_tid, 4));
         futex::wake_everywhere(engine, context.clear_tid, 1);
     }
     let is_first = ThreadId(context.thread) == ThreadId(1);
+    write_down(engine, |writing| {
+        let (thread, clock) = (context.thread, context.clock());
+        writing.note(&Event::ThreadEnd(ThreadEnd { thread, clock, status: status as i32 }));
+    });
     engine.turn.leave(context);
     if is_first {
         // The process's first host thread cannot return; like the guest's, it stays as a zombie.
@@ -237,8 +267,9 @@ pub fn exit_thread(engine: &Engine, context: &mut Context, status: u64) -> Answe
     Answer::Flow(Flow::Ends)
 }
 
-pub fn exit_process(engine: &Engine, status: u64) -> Answer {
-    if !context::of_this_thread().is_vfork_child {
+pub fn exit_process(engine: &Engine, context: &Context, status: u64) -> Answer {
+    if !context.is_vfork_child {
+        write_down(engine, |writing| writing.end(context, EndKind::Exited(status as i32 & 0xff), &[]));
         engine.finish();
     }
     kernel::call(libc::SYS_exit_group as u64, [status, 0, 0, 0, 0, 0]);

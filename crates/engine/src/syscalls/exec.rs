@@ -8,6 +8,7 @@ use crate::launch::{Program, can_run};
 use crate::signals::{Action, SYNCHRONOUS, deliver, host};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
+use trace::event::{Event, Exec};
 
 const LONGEST_PATH: usize = 4096;
 const LONGEST_WORD: usize = 128 << 10;
@@ -31,7 +32,17 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
     engine.settle_observer();
     prepare(engine, context);
     let result = match (&engine.options.follow, wanted) {
-        (Some(words), Some(wanted)) if can_run(&wanted.program) => follow(engine, words, wanted),
+        (Some(words), Some(wanted)) if can_run(&wanted.program) => match engine.writing() {
+            Some(writing) => {
+                if !context.is_vfork_child {
+                    let (thread, clock) = (context.thread, context.clock());
+                    writing.note(&Event::Exec(Exec { thread, clock, next_log: 0 }));
+                }
+                let words = writing.journal().words_for_exec();
+                follow(engine, &words, wanted)
+            }
+            None => follow(engine, words, wanted),
+        },
         // The kernel knows the right error, and runs what the engine cannot.
         _ => kernel::call_interruptible(number, arguments),
     };

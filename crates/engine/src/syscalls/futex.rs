@@ -5,6 +5,7 @@
 use super::error;
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::journal::write_down;
 use crate::kernel::{self, Arguments};
 use crate::turn::{Outcome, Wait};
 use std::time::{Duration, Instant};
@@ -291,7 +292,11 @@ fn orphan(engine: &Engine, context: &Context, address: u64) {
     if now & OWNER != context.tid as u32 {
         return;
     }
-    if kernel::write(address, (now & WAITERS) | OWNER_DIED).is_ok() && now & WAITERS != 0 {
+    if kernel::write(address, (now & WAITERS) | OWNER_DIED).is_err() {
+        return;
+    }
+    write_down(engine, |writing| writing.memory(context, address, 4));
+    if now & WAITERS != 0 {
         wake_everywhere(engine, address, 1);
     }
 }

@@ -1,7 +1,9 @@
 //! Mappings: the engine chooses addresses, keeps its model of the space, and forgets code that went away.
 
 use super::error;
+use crate::context::Context;
 use crate::engine::Engine;
+use crate::journal::{self, write_down};
 use crate::kernel::{self, Arguments};
 use crate::space::{PAGE, Protection, Shared};
 use crate::world::World;
@@ -16,7 +18,7 @@ fn pages(start: u64, length: u64) -> Option<Range<u64>> {
     (length != 0 && end <= ADDRESS_END).then_some(start..end)
 }
 
-pub fn map(engine: &Engine, mut arguments: Arguments) -> i64 {
+pub fn map(engine: &Engine, context: &Context, mut arguments: Arguments) -> i64 {
     let [hint, length, protection, flags, descriptor, _] = arguments;
     let mut world = engine.world();
     let has = |flag: i32| flags & flag as u64 != 0;
@@ -48,7 +50,12 @@ pub fn map(engine: &Engine, mut arguments: Arguments) -> i64 {
         if shared.is_some() && protection & libc::PROT_EXEC as u64 != 0 {
             engine.note_shared_code();
         }
+        let length = range.end - range.start;
         world.add_mapping(range, Protection(protection as u32 & 7), shared);
+        drop(world);
+        write_down(engine, |writing| {
+            writing.journal().map(&journal::mapped(context, result as u64, length, arguments));
+        });
     }
     result
 }
@@ -214,7 +221,7 @@ fn over_data_limit(size: u64) -> bool {
 }
 
 /// Shared memory of System V: mapped where the engine chooses.
-pub fn attach(engine: &Engine, mut arguments: Arguments) -> i64 {
+pub fn attach(engine: &Engine, context: &Context, mut arguments: Arguments) -> i64 {
     let [id, address, flags, ..] = arguments;
     let mut world = engine.world();
     let mut description = [0u64; 16];
@@ -243,8 +250,23 @@ pub fn attach(engine: &Engine, mut arguments: Arguments) -> i64 {
         let range = result as u64..result as u64 + length;
         let shared = Shared { object: (u64::MAX - 1, id), origin: range.start };
         world.add_mapping(range, Protection(protection as u32), Some(shared));
+        drop(world);
+        write_down(engine, |writing| {
+            let anonymous = [0, 0, protection as u64, (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64, 0, 0];
+            writing.journal().map(&journal::mapped(context, result as u64, length, anonymous));
+            writing.memory(context, result as u64, length);
+        });
     }
     result
+}
+
+/// Unmaps what stands for shared memory in a replay.
+pub fn detach_copy(engine: &Engine, address: u64) -> i64 {
+    let found = engine.world().space.find(address);
+    match found {
+        Some((start, mapping)) => unmap(engine, [start, mapping.end - start, 0, 0, 0, 0]),
+        None => error(libc::EINVAL),
+    }
 }
 
 pub fn detach(engine: &Engine, arguments: Arguments) -> i64 {
@@ -260,7 +282,12 @@ pub fn detach(engine: &Engine, arguments: Arguments) -> i64 {
 }
 
 pub fn advise(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
-    let [address, length, advice, ..] = arguments;
+    let [address, length, mut advice, ..] = arguments;
+    let taped = engine.writing().is_some() || engine.replaying().is_some();
+    if taped && advice == libc::MADV_FREE as u64 {
+        // When the kernel takes such pages is its own affair; at once is one of the possible times.
+        advice = libc::MADV_DONTNEED as u64;
+    }
     let mut world = engine.world();
     let range = pages(address, length);
     if range.as_ref().is_some_and(|range| world.space.is_reserved(range)) {
@@ -270,5 +297,5 @@ pub fn advise(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
     if discards && let Some(range) = range {
         world.cache.invalidate(range);
     }
-    kernel::call(number, arguments)
+    kernel::call(number, [address, length, advice, 0, 0, 0])
 }

@@ -10,9 +10,11 @@ mod signals;
 mod transfer;
 mod waiting;
 
-use crate::context::{Context, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
+use crate::context::{Context, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, Standing};
 use crate::engine::Engine;
+use crate::journal::{GuestMemory, write_down};
 use crate::kernel::{self, Arguments};
+use guest::effects::{self, Prepared};
 use guest::syscall::{self, Class, Restart};
 
 /// What becomes of the thread after a system call.
@@ -30,11 +32,30 @@ pub const fn error(number: i32) -> i64 {
 /// Carries out the system call in the guest's registers; the guest goes on at `next`.
 pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Flow {
     engine.count_system_call();
+    context.recall_signal();
     let number = context.gpr[RAX];
-    let arguments = [RDI, RSI, RDX, R10, R8, R9].map(|register| context.gpr[register]);
+    let arguments = arguments_of(context);
     context.gpr[RCX] = next;
     context.gpr[R11] = context.rflags;
     context.pc = next;
+    let prepared = engine.writing().map(|_| effects::prepare(number, &arguments, &GuestMemory));
+    let flow = carry_out(engine, context, number, arguments, prepared.as_ref());
+    context.standing = Standing::AfterCall;
+    flow
+}
+
+/// The arguments of the system call that the thread makes.
+pub fn arguments_of(context: &Context) -> Arguments {
+    [RDI, RSI, RDX, R10, R8, R9].map(|register| context.gpr[register])
+}
+
+fn carry_out(
+    engine: &'static Engine,
+    context: &mut Context,
+    number: u64,
+    arguments: Arguments,
+    prepared: Option<&Prepared>,
+) -> Flow {
     let Some(call) = syscall::lookup(number) else {
         let result = waiting::anything(engine, context, number, arguments);
         // A call that the kernel does not know either is no news to anybody.
@@ -42,6 +63,9 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
             mention(engine, &format!("system call {number} is newer than whodunit; it is passed on as it is"));
         }
         context.gpr[RAX] = result as u64;
+        if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
+            writing.call(context, number, arguments, result, prepared);
+        }
         return Flow::Goes;
     };
     if !is_about_mappings(number) {
@@ -73,7 +97,29 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         context.interrupted_call = Some((number, call.restart == Restart::IfAsked));
     }
     context.gpr[RAX] = result as u64;
+    if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
+        writing.call(context, number, arguments, result, prepared);
+    }
     Flow::Goes
+}
+
+/// Makes a change of mappings again, for a replay.
+pub fn redo_mapping(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
+    match number as i64 {
+        libc::SYS_munmap => memory::unmap(engine, arguments),
+        libc::SYS_mremap => memory::remap(engine, arguments),
+        libc::SYS_brk => memory::program_break(engine, arguments[0]),
+        libc::SYS_madvise => memory::advise(engine, number, arguments),
+        libc::SYS_shmdt => memory::detach_copy(engine, arguments[0]),
+        _ => memory::protect(engine, number, arguments),
+    }
+}
+
+/// Sets a segment base again, for a replay.
+pub fn redo_arch_prctl(context: &mut Context, arguments: Arguments) {
+    if matches!(arguments[0], ARCH_SET_FS | ARCH_SET_GS) {
+        arch_prctl(context, arguments);
+    }
 }
 
 /// Clock reads are frequent, and the engine's own C library reads clocks without entering the kernel.
@@ -127,18 +173,21 @@ impl From<i64> for Answer {
 fn emulated(engine: &'static Engine, context: &mut Context, number: u64, arguments: Arguments) -> Answer {
     let a = arguments;
     match number as i64 {
-        libc::SYS_mmap => memory::map(engine, a).into(),
+        libc::SYS_mmap => memory::map(engine, context, a).into(),
         libc::SYS_munmap => memory::unmap(engine, a).into(),
         libc::SYS_mprotect | libc::SYS_pkey_mprotect => memory::protect(engine, number, a).into(),
         libc::SYS_mremap => memory::remap(engine, a).into(),
         libc::SYS_brk => memory::program_break(engine, a[0]).into(),
-        libc::SYS_shmat => memory::attach(engine, a).into(),
+        libc::SYS_shmat => memory::attach(engine, context, a).into(),
         libc::SYS_shmdt => memory::detach(engine, a).into(),
         libc::SYS_madvise => memory::advise(engine, number, a).into(),
 
         libc::SYS_rt_sigaction => signals::action(engine, context, a).into(),
         libc::SYS_rt_sigprocmask => signals::mask(context, a).into(),
-        libc::SYS_rt_sigreturn => signals::return_from_handler(engine, context),
+        libc::SYS_rt_sigreturn => {
+            write_down(engine, |writing| writing.call(context, number, a, 0, &Prepared::default()));
+            signals::return_from_handler(engine, context)
+        }
         libc::SYS_sigaltstack => signals::alternate_stack(context, a).into(),
         libc::SYS_rt_sigsuspend => signals::suspend(engine, context, a).into(),
         libc::SYS_kill | libc::SYS_tkill | libc::SYS_tgkill => signals::kill(engine, context, number, a).into(),
@@ -153,7 +202,7 @@ fn emulated(engine: &'static Engine, context: &mut Context, number: u64, argumen
         libc::SYS_vfork => clone::clone(engine, context, clone::Request::vfork()),
         libc::SYS_clone3 => error(libc::ENOSYS).into(),
         libc::SYS_exit => clone::exit_thread(engine, context, a[0]),
-        libc::SYS_exit_group => clone::exit_process(engine, a[0]),
+        libc::SYS_exit_group => clone::exit_process(engine, context, a[0]),
         libc::SYS_set_tid_address => {
             context.clear_tid = a[0];
             i64::from(context.tid).into()

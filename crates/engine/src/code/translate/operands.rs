@@ -5,6 +5,7 @@ use super::{AX, CX, Emitter};
 use crate::code::cache::{Disturbance, Exit, Trap};
 use crate::code::path::GuestCode;
 use crate::context::{RSP, SPILL_SLOTS};
+use crate::instructions;
 use guest::instruction::{loads_segment_register, memory_used, register_named, register_number, registers_used};
 use iced_x86::{Code, Decoder, Instruction, MemoryOperand, Mnemonic, OpKind, Register};
 
@@ -20,6 +21,9 @@ impl Emitter<'_> {
     pub(super) fn plain(&mut self, code: &dyn GuestCode, instruction: &Instruction) {
         if names_fs_or_gs(instruction) {
             return self.special(instruction);
+        }
+        if self.cache.intercepts && instructions::kind(instruction).is_some() {
+            return self.leave_by(Exit::Instruction { pc: instruction.ip() });
         }
         let bytes = &code.fetch(instruction.ip())[..instruction.len()];
         match instruction.mnemonic() {

@@ -1,0 +1,206 @@
+//! Writing down all that a run takes from outside itself, so that it can be run again.
+//!
+//! The thread with the turn writes, in the order in which things take effect. What goes where is the journal's business;
+//! the engine only says what happened.
+
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::kernel::{self, Arguments};
+use crate::space::PAGE;
+use guest::effects::{self, Prepared, Span};
+use std::sync::{Mutex, MutexGuard};
+use trace::Digest;
+use trace::event::{Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Registers, Signal, SignalPlace};
+use trace::{Hasher, List};
+
+/// Who keeps what is written down.
+pub trait Journal: Send {
+    /// The run begins; the program is linked at this range if it cannot be moved.
+    fn begin(&mut self, fixed_span: Option<(u64, u64)>);
+    /// Writes an event. What cannot be written is the journal's trouble, not the guest's.
+    fn note(&mut self, event: &Event<'_>);
+    /// A mapping was made: writes it down with what it shows.
+    fn map(&mut self, mapped: &Mapped);
+    /// Gets ready for a new process; tells the number of its log.
+    fn before_fork(&mut self) -> u32;
+    /// The new process goes on with its own log, the old one with its.
+    fn after_fork(&mut self, is_child: bool);
+    /// What is to be put before a followed program's words, so that its run is written down too.
+    fn words_for_exec(&mut self) -> Vec<Vec<u8>>;
+    /// Nothing follows.
+    fn close(&mut self);
+}
+
+/// A mapping of the guest's.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    pub thread: u32,
+    pub address: u64,
+    pub length: u64,
+    pub protection: u32,
+    pub flags: u32,
+    /// The open file that it shows, and from where on.
+    pub file: Option<(i32, u64)>,
+}
+
+/// How large a buffer is kept for the next call.
+const KEPT: usize = 1 << 20;
+
+/// The journal of a run, with what is needed to feed it.
+pub struct Writing {
+    journal: Mutex<Box<dyn Journal>>,
+    buffer: Mutex<Vec<u8>>,
+}
+
+impl Writing {
+    pub fn new(journal: Box<dyn Journal>) -> Writing {
+        Writing { journal: Mutex::new(journal), buffer: Mutex::new(Vec::new()) }
+    }
+
+    pub fn journal(&self) -> MutexGuard<'_, Box<dyn Journal>> {
+        self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub fn note(&self, event: &Event<'_>) {
+        self.journal().note(event);
+    }
+
+    /// A system call has been carried out.
+    pub fn call(&self, context: &Context, number: u64, arguments: Arguments, result: i64, prepared: &Prepared) {
+        let mut spans: Vec<Span> = Vec::new();
+        let call = effects::Call { number, arguments, result };
+        if effects::of(&call, prepared, &GuestMemory, &mut |span| spans.push(span)).is_err() {
+            let text = format!("nobody knows what memory system call {number} wrote; replay may diverge here");
+            self.note(&Event::Note(trace::event::Note { thread: Some(context.thread), text: &text }));
+        }
+        let mut buffer = self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        buffer.clear();
+        let mut pieces = Vec::with_capacity(spans.len());
+        for span in spans {
+            read_span(span, &mut buffer, &mut pieces);
+        }
+        let effects: Vec<Effect<'_>> = pieces
+            .iter()
+            .map(|(address, range)| Effect { address: *address, bytes: &buffer[range.clone()] })
+            .collect();
+        self.note(&Event::Call(Call {
+            thread: context.thread,
+            clock: context.clock(),
+            number: number as u32,
+            result,
+            arguments: Some(arguments),
+            effects: List::of(&effects),
+        }));
+        drop(effects);
+        buffer.shrink_to(KEPT);
+    }
+
+    /// The guest's registers are now these.
+    pub fn registers(&self, context: &Context) {
+        let values = register_words(context);
+        self.note(&Event::Registers(Registers { thread: context.thread, values: List::of(&values) }));
+    }
+
+    /// A signal was delivered to a thread that stood at `pc`; its frame, if it has a handler, lies from `frame` up.
+    pub fn signal(&self, context: &Context, place: SignalPlace, pc: u64, info: &[u64; 16], frame: Option<(u64, u64)>) {
+        let mut bytes = [0u8; 128];
+        for (to, from) in bytes.chunks_exact_mut(8).zip(info) {
+            to.copy_from_slice(&from.to_le_bytes());
+        }
+        let (thread, clock) = (context.thread, context.clock());
+        self.note(&Event::Signal(Signal { thread, clock, place, pc, info: &bytes }));
+        if let Some((start, end)) = frame {
+            self.memory(context, start, end - start);
+        }
+        self.registers(context);
+    }
+
+    /// The engine itself wrote to the guest's memory.
+    pub fn memory(&self, context: &Context, address: u64, length: u64) {
+        let mut bytes = vec![0; length as usize];
+        if kernel::read_bytes(address, &mut bytes).is_ok() {
+            self.note(&Event::Memory(Memory { thread: context.thread, address, bytes: &bytes }));
+        }
+    }
+
+    /// The process ends.
+    pub fn end(&self, context: &Context, kind: EndKind, registers: &[u8]) {
+        let (thread, clock) = (context.thread, context.clock());
+        let mut journal = self.journal();
+        let backtrace = List::EMPTY;
+        journal.note(&Event::End(End { kind, thread, clock, registers, backtrace, details: &[] }));
+        journal.close();
+    }
+
+    /// An instruction gave what only the machine knows.
+    pub fn instruction(&self, context: &Context, what: InstructionKind, values: &[u64]) {
+        self.note(&Event::Instruction(Instruction { thread: context.thread, what, values: List::of(values) }));
+    }
+}
+
+/// Reads what is readable of the span: a guest may claim more room than it has.
+fn read_span(span: Span, buffer: &mut Vec<u8>, pieces: &mut Vec<(u64, std::ops::Range<usize>)>) {
+    let start = buffer.len();
+    buffer.resize(start + span.length as usize, 0);
+    if kernel::read_bytes(span.address, &mut buffer[start..]).is_ok() {
+        pieces.push((span.address, start..buffer.len()));
+        return;
+    }
+    buffer.truncate(start);
+    let (mut address, end) = (span.address, span.address.saturating_add(span.length));
+    while address < end {
+        let next = (address + 1).next_multiple_of(PAGE).min(end);
+        let from = buffer.len();
+        buffer.resize(from + (next - address) as usize, 0);
+        if kernel::read_bytes(address, &mut buffer[from..]).is_ok() {
+            pieces.push((address, from..buffer.len()));
+        } else {
+            buffer.truncate(from);
+        }
+        address = next;
+    }
+}
+
+/// The words of a `Registers` event.
+pub fn register_words(context: &Context) -> [u64; 20] {
+    let mut words = [0; 20];
+    words[..16].copy_from_slice(&context.gpr);
+    words[16] = context.pc;
+    words[17] = context.rflags;
+    words[18] = context.guest_fs();
+    words[19] = context.guest_gs;
+    words
+}
+
+/// What a switch shows of the thread that gives up its turn.
+pub fn register_digest(context: &Context) -> Digest {
+    let mut hasher = Hasher::new();
+    for word in context.gpr.iter().chain([&context.pc, &context.rflags]) {
+        hasher.add(&word.to_le_bytes());
+    }
+    hasher.digest()
+}
+
+/// Guest memory as the table of effects reads it.
+pub struct GuestMemory;
+
+impl effects::Memory for GuestMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        kernel::read_bytes(address, buffer).is_ok()
+    }
+}
+
+/// An anonymous mapping, or one whose file is told.
+pub fn mapped(context: &Context, address: u64, length: u64, arguments: Arguments) -> Mapped {
+    let [_, _, protection, flags, descriptor, offset] = arguments;
+    let file = (flags & libc::MAP_ANONYMOUS as u64 == 0).then_some((descriptor as i32, offset));
+    Mapped { thread: context.thread, address, length, protection: protection as u32, flags: flags as u32, file }
+}
+
+/// Tells the journal, if there is one.
+pub fn write_down(engine: &Engine, what: impl FnOnce(&Writing)) {
+    if let Some(writing) = engine.writing() {
+        what(writing);
+    }
+}
+

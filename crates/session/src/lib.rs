@@ -1,0 +1,11 @@
+//! Recording runs and running recordings again.
+//!
+//! Owns how a run becomes a recording and a recording a run. Must not know analyses or presentation.
+#![forbid(unsafe_code)]
+
+mod mapped_files;
+mod player;
+mod recorder;
+
+pub use player::{NotPlayable, process_of, recorded, successor};
+pub use recorder::{Facts, Limits, Recorder};

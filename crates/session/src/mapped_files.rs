@@ -1,0 +1,125 @@
+//! Files that a guest maps: by reference if they are programs and libraries, and by content if they are data, which
+//! may well be gone or changed by the time of a replay.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use trace::event;
+use trace::{Digest, file_copy};
+
+/// Larger parts of data files are kept by reference too.
+const LARGEST_CONTENT: u64 = 32 << 20;
+
+/// Identity of a file's content: device, inode, size, modification time.
+type Identity = (u64, u64, u64, i64);
+
+/// Files that a recording has named so far.
+#[derive(Default)]
+pub struct Named {
+    ids: BTreeMap<Identity, (u32, bool)>,
+}
+
+/// A file as a recording names it.
+pub struct Found {
+    pub id: u32,
+    /// A program or library, which replay takes from where it lies.
+    pub is_program: bool,
+    /// What is to be written down, the first time.
+    pub new: Option<NewFile>,
+    file: File,
+}
+
+pub struct NewFile {
+    pub path: Vec<u8>,
+    pub identity: (u64, u64, u64, i64),
+    pub checksum: Option<Digest>,
+}
+
+impl NewFile {
+    pub fn event(&self, id: u32) -> event::File<'_> {
+        let (device, inode, size, modified) = self.identity;
+        event::File { id, path: &self.path, device, inode, size, modified, build_id: &[], checksum: self.checksum }
+    }
+}
+
+impl Named {
+    /// Looks at the file behind a descriptor of this process; `None` if it is no regular file.
+    pub fn find(&mut self, descriptor: i32) -> Option<Found> {
+        let link = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
+        let mut file = File::open(&link).ok()?;
+        let metadata = file.metadata().ok().filter(Metadata::is_file)?;
+        let modified = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+        let identity = (metadata.dev(), metadata.ino(), metadata.size(), modified);
+        if let Some(&(id, is_program)) = self.ids.get(&identity) {
+            return Some(Found { id, is_program, new: None, file });
+        }
+        let mut magic = [0; 4];
+        let is_program = file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF";
+        let by_reference = is_program || metadata.size() > LARGEST_CONTENT;
+        let checksum = if by_reference { Digest::of_reader(&mut file).ok().map(|(digest, _)| digest) } else { None };
+        let path = fs::read_link(&link).map(|path| path.into_os_string().into_vec()).unwrap_or_default();
+        let id = self.ids.len() as u32 + 1;
+        self.ids.insert(identity, (id, by_reference));
+        Some(Found { id, is_program: by_reference, new: Some(NewFile { path, identity, checksum }), file })
+    }
+}
+
+impl Found {
+    /// What a mapping of `length` bytes from `offset` on shows.
+    pub fn content(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let size = self.file.metadata().ok()?.size();
+        bytes.resize(usize::try_from(length.min(size.saturating_sub(offset))).ok()?, 0);
+        self.file.read_exact_at(&mut bytes, offset).ok()?;
+        Some(bytes)
+    }
+}
+
+/// Files that a replay opens.
+pub struct Originals {
+    folder: PathBuf,
+    files: BTreeMap<u32, Original>,
+}
+
+struct Original {
+    path: PathBuf,
+    checksum: Option<Digest>,
+    is_checked: bool,
+}
+
+impl Originals {
+    pub fn new(folder: &Path) -> Originals {
+        Originals { folder: folder.to_owned(), files: BTreeMap::new() }
+    }
+}
+
+impl engine::Files for Originals {
+    fn learn(&mut self, file: &event::File<'_>) {
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(file.path));
+        self.files.insert(file.id, Original { path, checksum: file.checksum, is_checked: false });
+    }
+
+    fn open(&mut self, id: u32) -> Result<OwnedFd, String> {
+        let original = self.files.get_mut(&id).ok_or_else(|| format!("the recording does not name its file {id}"))?;
+        let copy = original.checksum.map(|checksum| file_copy(&self.folder, checksum)).filter(|copy| copy.exists());
+        let path = copy.as_ref().unwrap_or(&original.path);
+        let shown = path.display();
+        let mut file = File::open(path).map_err(|error| {
+            format!("{shown}, which the program had mapped, cannot be opened: {error}; put it back where it was")
+        })?;
+        if !std::mem::replace(&mut original.is_checked, true) && changed(&mut file, original.checksum) {
+            return Err(format!(
+                "{shown} has changed since the recording was made; put the version back that was recorded"
+            ));
+        }
+        Ok(file.into())
+    }
+}
+
+fn changed(file: &mut impl Read, checksum: Option<Digest>) -> bool {
+    checksum.is_some_and(|expected| Digest::of_reader(file).map_or(true, |(digest, _)| digest != expected))
+}

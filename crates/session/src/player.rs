@@ -1,0 +1,102 @@
+//! From a recording to a run: which logs a process's run is made of, and where it starts.
+
+use crate::mapped_files::Originals;
+use engine::{Leg, Recorded, Wishes};
+use std::fmt;
+use trace::event::{Event, Parent, Start};
+use trace::{OpenError, Recording};
+
+/// Why a recording cannot be replayed.
+#[derive(Debug)]
+pub enum NotPlayable {
+    Open(OpenError),
+    /// The log has not even a beginning.
+    Empty {
+        log: u32,
+    },
+    /// Parents of parents of parents: no recording that was made looks like that.
+    Endless,
+}
+
+impl fmt::Display for NotPlayable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotPlayable::Open(error) => error.fmt(out),
+            NotPlayable::Empty { log } => write!(
+                out,
+                "the recording of process image {log} has no beginning; record again, and let it run a little longer"
+            ),
+            NotPlayable::Endless => write!(out, "the recording's logs name each other as parents; it is damaged"),
+        }
+    }
+}
+
+impl std::error::Error for NotPlayable {}
+
+impl From<OpenError> for NotPlayable {
+    fn from(error: OpenError) -> NotPlayable {
+        NotPlayable::Open(error)
+    }
+}
+
+const MOST_GENERATIONS: usize = 1000;
+
+/// What the engine needs to run the process image in `log` again.
+pub fn recorded(recording: &Recording, log: u32, wishes: Wishes) -> Result<Recorded, NotPlayable> {
+    let mut legs = Vec::new();
+    let (mut number, mut until) = (log, None);
+    let first = loop {
+        if legs.len() > MOST_GENERATIONS {
+            return Err(NotPlayable::Endless);
+        }
+        let log = recording.log(number)?;
+        let leg = Leg { cursor: log.cursor(), until };
+        let parent = with_start(recording, number, |start| start.parent)?;
+        match parent.filter(|parent| is_fork(recording, *parent)) {
+            Some(Parent { log, event }) => {
+                legs.push(leg);
+                (number, until) = (log, Some(event));
+            }
+            None => break leg,
+        }
+    };
+    legs.reverse();
+    let (layout, executable, command_line) = with_start(recording, number, |start| {
+        let words: Vec<u8> = start.arguments.iter().flat_map(|word| [word, b"\0"].concat()).collect();
+        (start.layout.to_vec(), start.program.to_vec(), words)
+    })?;
+    let files = Box::new(Originals::new(recording.folder()));
+    Ok(Recorded { first, others: legs, files, executable, command_line, fixed_span: span(&layout), wishes })
+}
+
+fn span(layout: &[u8]) -> Option<(u64, u64)> {
+    let word = |at: usize| layout.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+    Some((word(0)?, word(8)?))
+}
+
+fn with_start<T>(recording: &Recording, log: u32, look: impl FnOnce(&Start<'_>) -> T) -> Result<T, NotPlayable> {
+    let mut cursor = recording.log(log)?.cursor();
+    match cursor.next().map(|record| record.event) {
+        Some(Event::Start(start)) => Ok(look(&start)),
+        _ => Err(NotPlayable::Empty { log }),
+    }
+}
+
+fn is_fork(recording: &Recording, parent: Parent) -> bool {
+    let Ok(log) = recording.log(parent.log) else { return false };
+    let mut cursor = log.cursor();
+    cursor.seek(parent.event);
+    matches!(cursor.next().map(|record| record.event), Some(Event::Fork(_)))
+}
+
+/// The log in which the program goes on that `log` has executed at `event`.
+pub fn successor(recording: &Recording, log: u32, event: u64) -> Option<u32> {
+    let wanted = Parent { log, event };
+    let came_from = |number: u32| with_start(recording, number, |start| start.parent).ok().flatten();
+    recording.logs().iter().copied().find(|&number| came_from(number) == Some(wanted))
+}
+
+/// The process that a log is of.
+pub fn process_of(recording: &Recording, log: u32) -> Option<u32> {
+    with_start(recording, log, |start| start.identity.pid).ok()
+}

@@ -1,0 +1,269 @@
+//! The journal of a run that is kept in a folder.
+
+use crate::mapped_files::Named;
+use engine::{Journal, Mapped, PrivateLog, SharedBytes};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use trace::event::{self, Abort, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
+use trace::format::TAIL_SIZE;
+use trace::{List, NewLog, WriteError, Writer};
+
+/// What is known of a run before it begins.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub program: Vec<u8>,
+    pub arguments: Vec<Vec<u8>>,
+    pub environment: Vec<Vec<u8>>,
+    pub directory: Vec<u8>,
+    pub seed: u64,
+    pub policy: String,
+    pub quantum: u64,
+    pub kernel: String,
+    pub processor: String,
+    pub features: Vec<String>,
+    /// Where the process image came from.
+    pub parent: Option<(u32, u64)>,
+    /// Nanoseconds since 1970.
+    pub wall_time: u64,
+}
+
+/// When to stop recording.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    pub bytes: Option<u64>,
+    pub time: Option<Duration>,
+}
+
+/// How many events may pass between two looks at the limits.
+const INTERVAL: u64 = 256;
+
+pub struct Recorder {
+    folder: PathBuf,
+    recording: u64,
+    facts: Facts,
+    limits: Limits,
+    /// What stands before a followed program's words, given the log and event it comes from.
+    words: Box<dyn Fn(u32, u64) -> Vec<Vec<u8>> + Send>,
+    /// Says something to the user.
+    say: fn(&str),
+    layout: Vec<u8>,
+    log: u32,
+    tail_path: PathBuf,
+    writer: Option<Writer<SharedBytes, PrivateLog>>,
+    child: Option<(NewLog, u64)>,
+    files: Named,
+    began: Instant,
+}
+
+impl Recorder {
+    /// Begins to write the first log of a process image.
+    pub fn new(
+        folder: PathBuf,
+        log: NewLog,
+        facts: Facts,
+        limits: Limits,
+        words: Box<dyn Fn(u32, u64) -> Vec<Vec<u8>> + Send>,
+        say: fn(&str),
+    ) -> io::Result<Recorder> {
+        let (recording, number, tail_path) = (log.id.recording, log.id.log, log.tail_path.clone());
+        let memory = SharedBytes::map(&log.tail, TAIL_SIZE)?;
+        let writer = Writer::create(log.id, memory, PrivateLog::keep(log.log)?).map_err(to_io)?;
+        Ok(Recorder {
+            folder,
+            recording,
+            facts,
+            limits,
+            words,
+            say,
+            layout: Vec::new(),
+            log: number,
+            tail_path,
+            writer: Some(writer),
+            child: None,
+            files: Named::default(),
+            began: Instant::now(),
+        })
+    }
+
+    fn append(&mut self, event: &Event<'_>) {
+        let Some(writer) = &mut self.writer else { return };
+        match writer.append(event) {
+            Ok(number) if number % INTERVAL == 0 => self.look_at_limits(),
+            Ok(_) => {}
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn look_at_limits(&mut self) {
+        let size = self.writer.as_ref().map_or(0, Writer::size);
+        if self.limits.bytes.is_some_and(|most| size > most) {
+            self.stop(Abort::SizeLimit, "the recording has reached --max-size");
+        } else if self.limits.time.is_some_and(|most| self.began.elapsed() > most) {
+            self.stop(Abort::TimeLimit, "the recording has reached --max-time");
+        }
+    }
+
+    fn fail(&mut self, error: &WriteError) {
+        let abort = if error.is_full() { Abort::DiskFull } else { Abort::Other(0) };
+        self.stop(abort, &format!("the recording cannot be written: {error}"));
+    }
+
+    /// The guest goes on; what was recorded so far stays.
+    fn stop(&mut self, why: Abort, what: &str) {
+        if let Some(mut writer) = self.writer.take() {
+            let end = End {
+                kind: EndKind::Aborted(why),
+                thread: 1,
+                clock: 0,
+                registers: &[],
+                backtrace: List::EMPTY,
+                details: &[],
+            };
+            let _ = writer.append(&Event::End(end));
+            if writer.seal().is_ok() {
+                let _ = std::fs::remove_file(&self.tail_path);
+            }
+        }
+        (self.say)(&format!(
+            "whodunit: {what}; the program goes on without being recorded, and what was recorded stays usable\n"
+        ));
+    }
+
+    fn start(&mut self) {
+        let facts = self.facts.clone();
+        let arguments: Vec<&[u8]> = facts.arguments.iter().map(Vec::as_slice).collect();
+        let environment: Vec<&[u8]> = facts.environment.iter().map(Vec::as_slice).collect();
+        let features: Vec<&str> = facts.features.iter().map(String::as_str).collect();
+        let layout = self.layout.clone();
+        self.append(&Event::Start(Start {
+            program: &facts.program,
+            arguments: List::of(&arguments),
+            environment: List::of(&environment),
+            directory: &facts.directory,
+            layout: &layout,
+            identity: event::Identity { pid: std::process::id(), ..event::Identity::default() },
+            seed: facts.seed,
+            policy: &facts.policy,
+            quantum: facts.quantum,
+            machine: event::Machine {
+                kernel: &facts.kernel,
+                processor: &facts.processor,
+                features: List::of(&features),
+            },
+            parent: facts.parent.map(|(log, event)| Parent { log, event }),
+            wall_time: facts.wall_time,
+            ..Start::default()
+        }));
+    }
+
+    /// The forked process's own log takes the place of its parent's.
+    fn become_child(&mut self, log: NewLog, event: u64) -> io::Result<()> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let (memory, mut sink) = writer.into_parts();
+        drop(memory);
+        self.facts.parent = Some((self.log, event));
+        self.log = log.id.log;
+        self.tail_path = log.tail_path.clone();
+        self.files = Named::default();
+        let memory = SharedBytes::map(&log.tail, TAIL_SIZE)?;
+        sink.replace(log.log)?;
+        self.writer = Some(Writer::create(log.id, memory, sink).map_err(to_io)?);
+        self.start();
+        Ok(())
+    }
+}
+
+fn to_io(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Sink(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
+}
+
+impl Journal for Recorder {
+    fn begin(&mut self, fixed_span: Option<(u64, u64)>) {
+        if let Some((low, high)) = fixed_span {
+            self.layout = [low, high].iter().flat_map(|word| word.to_le_bytes()).collect();
+        }
+        self.start();
+    }
+
+    fn note(&mut self, event: &Event<'_>) {
+        self.append(event);
+    }
+
+    fn map(&mut self, mapped: &Mapped) {
+        if self.writer.is_none() {
+            return;
+        }
+        let Mapped { thread, address, length, protection, flags, file } = *mapped;
+        let mut map = Map { thread, address, length, protection, flags, file: None, content: None };
+        let mut content = None;
+        if let Some((descriptor, offset)) = file {
+            match self.files.find(descriptor) {
+                Some(found) => {
+                    if let Some(new) = &found.new {
+                        self.append(&Event::File(new.event(found.id)));
+                    }
+                    map.file = Some(FilePart { id: found.id, offset });
+                    if !found.is_program {
+                        content = found.content(offset, length);
+                    }
+                }
+                None => {
+                    let text = "a device is mapped, whose content is not recorded; replay may diverge";
+                    self.append(&Event::Note(Note { thread: Some(thread), text }));
+                    map.file = None;
+                }
+            }
+        }
+        map.content = content.as_deref();
+        self.append(&Event::Map(map));
+    }
+
+    fn before_fork(&mut self) -> u32 {
+        let Some(event) = self.writer.as_ref().map(Writer::next_event) else { return 0 };
+        match NewLog::create(&self.folder, self.recording, TAIL_SIZE) {
+            Ok(log) => {
+                let number = log.id.log;
+                self.child = Some((log, event));
+                number
+            }
+            Err(error) => {
+                (self.say)(&format!("whodunit: a child process is not recorded: {error}\n"));
+                0
+            }
+        }
+    }
+
+    fn after_fork(&mut self, is_child: bool) {
+        let child = self.child.take();
+        if !is_child {
+            return;
+        }
+        let became = match child {
+            Some((log, event)) => self.become_child(log, event),
+            None => Err(io::Error::other("it has no log")),
+        };
+        if became.is_err() {
+            // The parent's log is the parent's.
+            self.writer = None;
+        }
+    }
+
+    fn words_for_exec(&mut self) -> Vec<Vec<u8>> {
+        let event = self.writer.as_ref().map_or(0, Writer::next_event).saturating_sub(1);
+        // What has been written must not be lost with this process image, which the tail's file sees to.
+        (self.words)(self.log, event)
+    }
+
+    fn close(&mut self) {
+        if let Some(mut writer) = self.writer.take()
+            && writer.seal().is_ok()
+        {
+            let _ = std::fs::remove_file(&self.tail_path);
+        }
+    }
+}
+

@@ -1,0 +1,25 @@
+//! What a recording says of the machine it was made on.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+fn processor_line(key: &str) -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.split(':').next().is_some_and(|name| name.trim() == key))?;
+    line.split_once(':').map(|(_, value)| value.trim().to_owned())
+}
+
+/// The processor's name.
+pub fn processor() -> String {
+    processor_line("model name").unwrap_or_default()
+}
+
+/// What the processor can do, by the kernel's names.
+pub fn features() -> Vec<String> {
+    let flags = processor_line("flags").unwrap_or_default();
+    flags.split_whitespace().map(str::to_owned).collect()
+}
+
+pub fn nanoseconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,97 @@
+//! `whodunit record`: runs a program and writes down what it takes from outside, so that it can be run again.
+
+use crate::start::Recording;
+use crate::{run, status, voice};
+use clap::Args;
+use engine::Program;
+use session::Limits;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+use trace::format::TAIL_SIZE;
+use trace::{Manifest, NewRecording, Store};
+
+const AFTER_HELP: &str = "\
+EXIT STATUS:
+  As for `whodunit run`; 3 also if the recording cannot be written.
+
+EXAMPLES:
+  Record a failing test, then look at it as often as you like:
+    whodunit record -- ./test --case 7
+    whodunit show latest
+    whodunit replay latest
+  Keep the recording elsewhere, and no more than 500 MB of it:
+    whodunit record -o /tmp/rec --max-size 500M -- ./server";
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The folder for the recording, which must not exist [default: a new one where `whodunit ls` looks]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Stop recording when it takes this much room, e.g. 500M or 2G; the program goes on
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
+    /// Stop recording after this many seconds; the program goes on
+    #[arg(long, value_name = "SECONDS")]
+    max_time: Option<u64>,
+    #[command(flatten)]
+    run: run::Arguments,
+}
+
+pub fn run(arguments: Arguments) -> ExitCode {
+    let limits = Limits { bytes: arguments.max_size, time: arguments.max_time.map(Duration::from_secs) };
+    let output = arguments.output;
+    run::start(arguments.run, |program| {
+        let NewRecording { folder, first_log, .. } = create(program, output.as_deref())?;
+        Ok(Some(Recording { folder, log: first_log, parent: None, limits }))
+    })
+}
+
+fn create(program: &Program, output: Option<&Path>) -> Result<NewRecording, ExitCode> {
+    let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
+    let manifest = Manifest {
+        tool: concat!("whodunit ", env!("CARGO_PKG_VERSION")).to_owned(),
+        program: program.path.to_string_lossy().into_owned(),
+        arguments: program.arguments.iter().map(text).collect(),
+        directory: std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned(),
+        started: SystemTime::now(),
+    };
+    let made = Store::from_environment().and_then(|store| match output {
+        Some(folder) => store.create_at(folder, &manifest, TAIL_SIZE),
+        None => store.create(&manifest, TAIL_SIZE),
+    });
+    made.map_err(|error| {
+        voice::say(&format!("whodunit: {error}\n"));
+        ExitCode::from(status::MACHINE)
+    })
+}
+
+/// A size with an optional unit.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        _ => return Err("give a number with K, M or G, e.g. 500M".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "give a number with K, M or G, e.g. 500M".to_owned())?;
+    number.checked_mul(unit).filter(|size| *size > 0).ok_or_else(|| "that is no size for a recording".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("500M"), Ok(500 << 20));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        assert_eq!(size("4096"), Ok(4096));
+        for wrong in ["", "M", "-1", "0", "5X", "99999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

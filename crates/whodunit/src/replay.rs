@@ -1,0 +1,229 @@
+//! `whodunit replay` and `whodunit verify`: run a recording again, with no effect on anything but the terminal.
+
+use crate::host::Terminal;
+use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
+use crate::{status, voice};
+use clap::Args;
+use engine::{Observation, Options, Program, Stopped, Wishes};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use trace::{Recording, Store};
+
+const AFTER_REPLAY: &str = "\
+EXIT STATUS:
+  The program's own, as it was recorded; if a signal ended it, whodunit ends by the same signal. Otherwise:
+  0  the recording ends before the program did (its recorder was killed), or --to was reached
+  3  the recording cannot be replayed, or the run went another way than was recorded
+
+EXAMPLES:
+  whodunit replay latest
+  whodunit replay --quiet --to 5000 server-3";
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_REPLAY)]
+pub struct Arguments {
+    /// Stop before this event (see `whodunit show --events`)
+    #[arg(long, value_name = "EVENT")]
+    to: Option<u64>,
+    /// Do not write what the program wrote
+    #[arg(long, short)]
+    quiet: bool,
+    /// Replay the process image of this log instead of the first
+    #[arg(long, value_name = "N")]
+    process: Option<u32>,
+    /// Say nothing if the program crashes
+    #[arg(long)]
+    no_report: bool,
+    /// Compare registers at every switch, and say so at the end
+    #[arg(long, hide = true)]
+    check: bool,
+    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
+    #[arg(value_name = "REC")]
+    recording: OsString,
+}
+
+pub fn run(arguments: Arguments) -> ExitCode {
+    let recording = match open(&arguments.recording) {
+        Ok(recording) => recording,
+        Err(problem) => return refuse(&problem),
+    };
+    let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
+    let wishes = Wishes { output: !arguments.quiet, verify: arguments.check, to: arguments.to };
+    let recorded = match session::recorded(&recording, log, wishes) {
+        Ok(recorded) => recorded,
+        Err(problem) => return refuse(&problem.to_string()),
+    };
+    let options = Options {
+        follow: None,
+        report_deadlock: false,
+        observation: Observation::Nothing,
+        cache_size: DEFAULT_CACHE << 20,
+        seed: 0,
+    };
+    let settings = settings(!arguments.no_report && !arguments.check);
+    let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());
+    let program = Program { path, arguments: Vec::new(), environment: Vec::new() };
+    let view = View { recording, log, arguments };
+    let terminal = Terminal::new(&program, settings, None, None, None).for_replay(view);
+    match engine::replay(recorded, options, settings.new_policy(), Box::new(terminal)) {
+        Ok(never) => match never {},
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+fn settings(report: bool) -> Settings {
+    Settings {
+        seed: 0,
+        quantum: DEFAULT_QUANTUM,
+        policy: PolicyName::RoundRobin,
+        on_deadlock: OnDeadlock::Wait,
+        report,
+        cache_mebibytes: DEFAULT_CACHE,
+    }
+}
+
+fn open(name: &OsStr) -> Result<Recording, String> {
+    let store = Store::from_environment().map_err(|error| error.to_string())?;
+    store.open(name).map_err(|error| error.to_string())
+}
+
+fn refuse(problem: &str) -> ExitCode {
+    voice::say(&format!("whodunit: {problem}\n"));
+    ExitCode::from(status::MACHINE)
+}
+
+/// What is being replayed, for what is said about it.
+pub struct View {
+    recording: Recording,
+    log: u32,
+    arguments: Arguments,
+}
+
+/// What the checking process says on its standard output when all was as recorded.
+const AS_RECORDED: &str = "as recorded:";
+
+impl View {
+    /// The replay has come to the program's own end.
+    pub fn finished(&self, figures: engine::Figures) {
+        if self.arguments.check {
+            println!("{AS_RECORDED} {} {} {}", figures.events, figures.switches, figures.calls);
+        }
+    }
+
+    /// The replay ended otherwise; tells the exit status.
+    pub fn stopped(&self, stopped: &Stopped) -> u8 {
+        match stopped {
+            Stopped::Diverged(divergence) => {
+                voice::say_last(&self.divergence(divergence));
+                status::MACHINE
+            }
+            Stopped::NoFile(problem) => {
+                voice::say_last(&format!("whodunit: {problem}\n"));
+                status::MACHINE
+            }
+            Stopped::Cut { event } => {
+                self.finished(engine::Figures { events: *event, ..engine::Figures::default() });
+                if !self.arguments.check {
+                    voice::say_last(&format!(
+                        "whodunit: the recording ends here, after event {event}; the program had not ended\n"
+                    ));
+                }
+                0
+            }
+            Stopped::Asked { event } => {
+                voice::say_last(&format!("whodunit: stopped before event {event}\n"));
+                0
+            }
+            Stopped::Executed { event } => {
+                self.finished(engine::Figures { events: *event, ..engine::Figures::default() });
+                if !self.arguments.check {
+                    self.go_on(*event);
+                }
+                0
+            }
+        }
+    }
+
+    fn divergence(&self, divergence: &engine::Divergence) -> String {
+        let engine::Divergence { event, thread, clock, pc, expected, got } = divergence;
+        let name = self.recording.folder().display();
+        format!(
+            "whodunit: the run went another way than was recorded, at event {event}\n  \
+             recorded: {expected}\n  \
+             now:      thread {thread} at {clock}, {pc:#x}: {got}\n  \
+             what led there: whodunit show --process {} --events {}..{event} {name}\n",
+            self.log,
+            event.saturating_sub(20),
+        )
+    }
+
+    /// Goes on with the program that the guest executed, in a process image of its own.
+    fn go_on(&self, event: u64) {
+        let Some(next) = session::successor(&self.recording, self.log, event) else { return };
+        let Ok(own) = std::env::current_exe() else { return };
+        let mut command = Command::new(own);
+        command.arg("replay").arg("--process").arg(next.to_string());
+        if self.arguments.quiet {
+            command.arg("--quiet");
+        }
+        if self.arguments.no_report {
+            command.arg("--no-report");
+        }
+        let error = command.arg(self.recording.folder()).exec();
+        voice::say_last(&format!("whodunit: cannot go on with the next program: {error}\n"));
+    }
+}
+
+const AFTER_VERIFY: &str = "\
+EXIT STATUS:
+  0  every process ran as recorded
+  1  some process went another way
+  3  the recording cannot be replayed
+
+EXAMPLES:
+  whodunit verify latest";
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_VERIFY)]
+pub struct VerifyArguments {
+    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
+    #[arg(value_name = "REC")]
+    recording: OsString,
+}
+
+/// Replays every process image and compares.
+pub fn verify(arguments: &VerifyArguments) -> ExitCode {
+    let recording = match open(&arguments.recording) {
+        Ok(recording) => recording,
+        Err(problem) => return refuse(&problem),
+    };
+    let mut failed = 0;
+    for &log in recording.logs() {
+        match check(recording.folder().to_owned(), log) {
+            Ok([events, switches, calls]) => {
+                println!("process {log}: as recorded: {events} events, {switches} switches, {calls} system calls");
+            }
+            Err(problem) => {
+                failed += 1;
+                println!("process {log}: NOT as recorded{problem}");
+            }
+        }
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// Replays one process image in a process of its own, which ends as the program did.
+fn check(folder: PathBuf, log: u32) -> Result<[u64; 3], String> {
+    let own = std::env::current_exe().map_err(|error| format!(": {error}"))?;
+    let mut command = Command::new(own);
+    command.args(["replay", "--check", "--quiet", "--process"]).arg(log.to_string()).arg(folder);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!(": {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let figures = text.strip_prefix(AS_RECORDED).map(|rest| {
+        let mut numbers = rest.split_whitespace().map(|word| word.parse().unwrap_or(0));
+        [(); 3].map(|()| numbers.next().unwrap_or(0))
+    });
+    figures.ok_or_else(|| format!("\n{}", String::from_utf8_lossy(&output.stderr).trim_end()))
+}
