@@ -266,6 +266,18 @@ pub fn hardware_random() -> (u64, bool) {
     (value, success)
 }
 
+/// A new empty file that only exists in memory.
+pub fn new_memory_file() -> std::io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::{FromRawFd, OwnedFd};
+    let name = c"mapped";
+    let result = call(libc::SYS_memfd_create as u64, [name.as_ptr() as u64, libc::MFD_CLOEXEC as u64, 0, 0, 0, 0]);
+    if result < 0 {
+        return Err(std::io::Error::from_raw_os_error(-result as i32));
+    }
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+}
+
 /// A file's pages as shared memory: what is written there outlives the process, however that ends.
 pub struct SharedBytes {
     start: *mut u8,

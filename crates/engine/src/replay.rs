@@ -15,6 +15,7 @@ use crate::syscalls;
 use guest::effects;
 use sched::ThreadId;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard};
 use trace::Cursor;
@@ -109,12 +110,14 @@ struct Machine {
     at_stop: bool,
     /// It stands at an instruction that faulted.
     faulted: Option<Fault>,
+    /// The guest is what it was at the start.
+    begun: bool,
     /// A signal was delivered, whose registers come next.
     delivering: bool,
     /// The guest is about to become another program, as of this event.
     executing: Option<u64>,
     /// What a parent in `vfork` gets back.
-    parents: BTreeMap<u32, Vec<u8>>,
+    parents: BTreeMap<u32, (Vec<u8>, u64)>,
     tids: BTreeMap<u32, i32>,
     figures: Figures,
 }
@@ -160,6 +163,7 @@ impl Replay {
             ended: false,
             at_stop: false,
             faulted: None,
+            begun: false,
             delivering: false,
             executing: None,
             parents: BTreeMap::new(),
@@ -324,6 +328,11 @@ impl State {
 
 impl Machine {
     fn handle(&mut self, engine: &Engine, context: &mut Context, number: u64, event: &Event<'_>) -> Handled {
+        let part_of_call =
+            matches!(event, Event::Map(_) | Event::Memory(_) | Event::Thread(_) | Event::ThreadEnd(_) | Event::Fork(_));
+        if part_of_call && self.begun && self.pending.is_none() && !self.delivering {
+            return Handled::NotYet;
+        }
         match event {
             Event::File(file) => self.files.learn(file),
             Event::Map(map) => {
@@ -358,7 +367,7 @@ impl Machine {
                 Handled::NotYet
             };
         };
-        let same = u64::from(call.number) == pending.number
+        let same = call.number == pending.number as u32
             && call.arguments.is_none_or(|arguments| arguments == pending.arguments);
         if !same {
             return self.diverge(context, number, &describe(&Event::Call(*call)));
@@ -402,7 +411,8 @@ impl Machine {
                 frame::pop(context, engine.xstate()).map_err(|_| "a signal frame that cannot be read".to_owned())?;
             }
             libc::SYS_vfork | libc::SYS_clone if result == 0 => {
-                self.parents.insert(self.current, frame::state_area(context, engine.xstate()).to_vec());
+                let state = frame::state_area(context, engine.xstate()).to_vec();
+                self.parents.insert(self.current, (state, context.clock()));
                 if number as i64 == libc::SYS_clone && arguments[1] != 0 {
                     context.gpr[RSP] = arguments[1];
                 }
@@ -474,6 +484,7 @@ impl Machine {
             return Handled::NotYet;
         }
         self.delivering = false;
+        self.begun = true;
         let mut words = [0; 20];
         for (word, value) in words.iter_mut().zip(registers.values.iter()) {
             *word = value;
@@ -484,9 +495,10 @@ impl Machine {
         context.set_guest_fs(words[18]);
         context.guest_gs = words[19];
         if self.pending.take().is_some()
-            && let Some(state) = self.parents.remove(&self.current)
+            && let Some((state, clock)) = self.parents.remove(&self.current)
         {
             frame::state_area(context, engine.xstate()).copy_from_slice(&state);
+            context.set_clock(clock);
         }
         Handled::Go
     }
@@ -577,27 +589,22 @@ impl Machine {
         let (protection, address) = (u64::from(map.protection), map.address);
         let file = match (map.content, map.file) {
             (None, Some(part)) => Some((self.files.open(part.id)?, part.offset)),
+            // Behind the end of a file there is no memory, which only another file can show.
+            (Some(content), _) => Some((memory_file(content)?, 0)),
             _ => None,
         };
         let fixed = (libc::MAP_PRIVATE | libc::MAP_FIXED) as u64;
         let anonymous = fixed | (libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
-        let first = if map.content.is_some() { (libc::PROT_READ | libc::PROT_WRITE) as u64 } else { protection };
         let arguments = match &file {
-            Some((file, offset)) => [address, map.length, first, fixed, file.as_raw_fd() as u64, *offset],
-            None => [address, map.length, first, anonymous, u64::MAX, 0],
+            Some((file, offset)) => [address, map.length, protection, fixed, file.as_raw_fd() as u64, *offset],
+            None => [address, map.length, protection, anonymous, u64::MAX, 0],
         };
         if engine.world().space.is_reserved(&(address..end))
             || kernel::call(libc::SYS_mmap as u64, arguments) as u64 != address
         {
             return Err(format!("memory at {address:#x} cannot be mapped"));
         }
-        let mut world = engine.world();
-        world.add_mapping(address..end, Protection(map.protection & 7), None);
-        drop(world);
-        if let Some(content) = map.content {
-            write(engine, address, content);
-            kernel::call(libc::SYS_mprotect as u64, [address, map.length, protection, 0, 0, 0]);
-        }
+        engine.world().add_mapping(address..end, Protection(map.protection & 7), None);
         Ok(())
     }
 
@@ -618,6 +625,15 @@ impl Machine {
         facts.sort_by_key(|facts| facts.id);
         facts
     }
+}
+
+/// A file in memory.
+fn memory_file(content: &[u8]) -> Result<OwnedFd, String> {
+    let problem = |error: std::io::Error| format!("no memory for a mapped file: {error}");
+    let file = kernel::new_memory_file().map_err(problem)?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(content).map_err(problem)?;
+    Ok(file.into())
 }
 
 /// The first byte of an end's registers if a signal ended the process between instructions.

@@ -76,14 +76,15 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         if !matches!(exit, Exit::Indirect | Exit::Direct { .. }) {
             follower = None;
         }
+        if exit != Exit::Interrupted {
+            context.standing = Standing::Anywhere;
+        }
         host = match exit {
             Exit::Indirect => {
-                context.standing = Standing::Anywhere;
                 context.pc = context.branch_target;
                 if is_vsyscall(context.pc) { 0 } else { engine.world().host_for_indirect(context.pc) }
             }
             Exit::Direct { target, link } => {
-                context.standing = Standing::Anywhere;
                 context.pc = target;
                 engine.world().link(target, link)
             }
