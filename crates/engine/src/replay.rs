@@ -10,21 +10,24 @@ use crate::engine::{Engine, ThreadFacts};
 use crate::journal::{GuestMemory, register_digest};
 use crate::kernel::{self, Arguments};
 use crate::signals::{deliver, frame};
-use crate::space::{PAGE, Protection};
+use crate::space::{PAGE, Protection, Shared};
 use crate::syscalls;
 use guest::effects;
 use sched::ThreadId;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard};
 use trace::Cursor;
-use trace::event::{Call, End, EndKind, Event, Instruction, Map, Registers, Signal, SignalPlace, Switch, SwitchReason};
+use trace::event::{self, Call, End, EndKind, Event, Instruction, Map, Registers, Signal, SignalPlace, Switch, SwitchReason};
 
 /// Where mapped files come from.
 pub trait Files: Send {
     /// A file that the recording names.
-    fn learn(&mut self, file: &trace::event::File<'_>);
+    fn learn(&mut self, file: &event::File<'_>);
     /// Opens it as it was; `Err` says what is wrong with it.
     fn open(&mut self, id: u32) -> Result<OwnedFd, String>;
 }
@@ -119,6 +122,8 @@ struct Machine {
     /// What a parent in `vfork` gets back.
     parents: BTreeMap<u32, (Vec<u8>, u64)>,
     tids: BTreeMap<u32, i32>,
+    /// What stands for files that are mapped shared.
+    shared: BTreeMap<u32, File>,
     figures: Figures,
 }
 
@@ -168,6 +173,7 @@ impl Replay {
             executing: None,
             parents: BTreeMap::new(),
             tids: BTreeMap::new(),
+            shared: BTreeMap::new(),
             figures: Figures::default(),
         };
         let state = State { cursor: first.cursor, until: first.until, legs: others, machine };
@@ -392,15 +398,14 @@ impl Machine {
     fn redo(&mut self, engine: &Engine, context: &mut Context, pending: Pending, result: i64) -> Result<(), String> {
         let Pending { number, arguments } = pending;
         match number as i64 {
+            // Those that fail may have done a part of their work.
             libc::SYS_munmap
             | libc::SYS_mprotect
             | libc::SYS_pkey_mprotect
             | libc::SYS_mremap
             | libc::SYS_brk
             | libc::SYS_shmdt
-            | libc::SYS_madvise
-                if result >= 0 =>
-            {
+            | libc::SYS_madvise => {
                 let got = syscalls::redo_mapping(engine, number, arguments);
                 if got != result {
                     return Err(format!("the result {got:#x}"));
@@ -589,11 +594,17 @@ impl Machine {
         let (protection, address) = (u64::from(map.protection), map.address);
         let file = match (map.content, map.file) {
             (None, Some(part)) => Some((self.files.open(part.id)?, part.offset)),
+            // What is written through one mapping of a shared file shows in all others.
+            (Some(content), Some(part)) if map.flags & libc::MAP_SHARED as u32 != 0 => {
+                Some((self.shared_file(part.id, part.offset, content)?, part.offset))
+            }
             // Behind the end of a file there is no memory, which only another file can show.
             (Some(content), _) => Some((memory_file(content)?, 0)),
             _ => None,
         };
-        let fixed = (libc::MAP_PRIVATE | libc::MAP_FIXED) as u64;
+        let shares = map.content.is_some() && map.flags & libc::MAP_SHARED as u32 != 0;
+        let kind = if shares { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let fixed = (kind | libc::MAP_FIXED) as u64;
         let anonymous = fixed | (libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
         let arguments = match &file {
             Some((file, offset)) => [address, map.length, protection, fixed, file.as_raw_fd() as u64, *offset],
@@ -604,8 +615,26 @@ impl Machine {
         {
             return Err(format!("memory at {address:#x} cannot be mapped"));
         }
-        engine.world().add_mapping(address..end, Protection(map.protection & 7), None);
+        let shown = map.file.filter(|_| shares).map(|part| Shared {
+            object: (u64::MAX, u64::from(part.id)),
+            origin: address.wrapping_sub(part.offset),
+        });
+        if shown.is_some() && map.protection & libc::PROT_EXEC as u32 != 0 {
+            engine.note_shared_code();
+        }
+        engine.world().add_mapping(address..end, Protection(map.protection & 7), shown);
         Ok(())
+    }
+
+    /// Stands for a file that is mapped shared; `content` is what it holds from `offset` on.
+    fn shared_file(&mut self, id: u32, offset: u64, content: &[u8]) -> Result<OwnedFd, String> {
+        let problem = |error: std::io::Error| format!("no memory for a mapped file: {error}");
+        let file = match self.shared.entry(id) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(File::from(kernel::new_memory_file().map_err(problem)?)),
+        };
+        file.write_all_at(content, offset).map_err(problem)?;
+        file.try_clone().map(OwnedFd::from).map_err(problem)
     }
 
     fn facts(&self, context: &Context) -> Vec<ThreadFacts> {
@@ -631,7 +660,7 @@ impl Machine {
 fn memory_file(content: &[u8]) -> Result<OwnedFd, String> {
     let problem = |error: std::io::Error| format!("no memory for a mapped file: {error}");
     let file = kernel::new_memory_file().map_err(problem)?;
-    let mut file = std::fs::File::from(file);
+    let mut file = File::from(file);
     file.write_all(content).map_err(problem)?;
     Ok(file.into())
 }
