@@ -40,6 +40,9 @@ struct Arguments {
     /// Also measure tracing of all memory accesses into a consumer that discards them.
     #[arg(long)]
     trace: bool,
+    /// Also measure recording, and replaying what was recorded.
+    #[arg(long)]
+    record: bool,
     /// Leave out the comparison with `valgrind --tool=none`.
     #[arg(long)]
     without_valgrind: bool,
@@ -52,6 +55,9 @@ impl Arguments {
     fn modes(&self) -> Vec<Mode> {
         let mut modes = vec![Mode::Native, Mode::Whodunit];
         modes.extend(self.trace.then_some(Mode::Tracing));
+        if self.record {
+            modes.extend([Mode::Record, Mode::Replay]);
+        }
         modes.extend((!self.without_valgrind).then_some(Mode::Valgrind));
         modes
     }
@@ -113,7 +119,8 @@ fn print_row(workload: &Workload, results: &[Result<Run, String>], ratios: &mut 
         };
         print!("{cell:>COLUMN_WIDTH$}");
     }
-    println!();
+    let recorded = results.iter().flatten().find_map(|run| run.recorded);
+    println!("{}", recorded.map_or(String::new(), |bytes| format!("{:>10.1} MB", bytes as f64 / 1e6)));
 }
 
 fn geometric_mean(ratios: &[f64]) -> String {
@@ -129,7 +136,8 @@ fn best_of(n: u32, task: &Task, modes: &[Mode], folder: &Path) -> Vec<Result<Run
     let mut best: Vec<Result<Run, String>> = Vec::new();
     for mode in modes {
         let run = measure::run(task, *mode, folder);
-        best.push(run.and_then(|run| same_output(run, best.first())));
+        let reference = best.first().filter(|_| *mode != Mode::Replay);
+        best.push(run.and_then(|run| same_output(run, reference)));
     }
     for _ in 1..n {
         for (mode, best) in modes.iter().zip(&mut best) {
@@ -153,17 +161,19 @@ fn same_output(run: Run, native: Option<&Result<Run, String>>) -> Result<Run, St
 
 fn print_syscall_cost(arguments: &Arguments, folder: &Path) {
     let task = Task { words: workloads::words("./getppid"), input: None };
-    let modes = [Mode::Native, Mode::Whodunit];
+    let modes = [Mode::Native, Mode::Whodunit, Mode::Record];
     let results = best_of(arguments.n, &task, &modes, folder);
     let cost = |result: &Result<Run, String>| match result {
         Ok(run) => Ok(run.cpu.as_secs_f64() * 1e6 / N_SYSCALLS),
         Err(reason) => Err(reason.clone()),
     };
-    match (cost(&results[0]), cost(&results[1])) {
-        (Ok(native), Ok(ours)) => {
-            println!("\na system call: {native:.3} µs natively, {ours:.3} µs under whodunit ({:+.3} µs)", ours - native)
-        }
-        (Err(reason), _) | (_, Err(reason)) => println!("\na system call: {reason}"),
+    match (cost(&results[0]), cost(&results[1]), cost(&results[2])) {
+        (Ok(native), Ok(ours), Ok(recorded)) => println!(
+            "\na system call: {native:.3} µs natively, {ours:.3} µs under whodunit ({:+.3} µs), {recorded:.3} µs recorded ({:+.3} µs)",
+            ours - native,
+            recorded - native
+        ),
+        (Err(reason), ..) | (_, Err(reason), _) | (.., Err(reason)) => println!("\na system call: {reason}"),
     }
 }
 

@@ -57,10 +57,14 @@ fn create(program: &Program, output: Option<&Path>) -> Result<NewRecording, Exit
         directory: std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned(),
         started: SystemTime::now(),
     };
-    let made = Store::from_environment().and_then(|store| match output {
-        Some(folder) => store.create_at(folder, &manifest, TAIL_SIZE),
-        None => store.create(&manifest, TAIL_SIZE),
-    });
+    let made = match output {
+        // A folder of the user's own needs no store, which only loses the alias `latest`.
+        Some(folder) => {
+            let store = Store::from_environment().unwrap_or_else(|_| Store::at("/dev/null"));
+            store.create_at(folder, &manifest, TAIL_SIZE)
+        }
+        None => Store::from_environment().and_then(|store| store.create(&manifest, TAIL_SIZE)),
+    };
     made.map_err(|error| {
         voice::say(&format!("whodunit: {error}\n"));
         ExitCode::from(status::MACHINE)

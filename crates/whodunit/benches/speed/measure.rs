@@ -18,6 +18,10 @@ pub enum Mode {
     Whodunit,
     /// Every memory access is traced and thrown away.
     Tracing,
+    /// The run is recorded.
+    Record,
+    /// The recording just made is replayed, all processes, with registers compared.
+    Replay,
     /// The reference: translation by a mature tool that observes nothing.
     Valgrind,
 }
@@ -28,6 +32,8 @@ impl Mode {
             Self::Native => "native",
             Self::Whodunit => "whodunit",
             Self::Tracing => "tracing",
+            Self::Record => "record",
+            Self::Replay => "verify",
             Self::Valgrind => "valgrind",
         }
     }
@@ -39,10 +45,15 @@ impl Mode {
             Self::Native => Vec::new(),
             Self::Whodunit => words(&[&whodunit, "run", "--"]),
             Self::Tracing => words(&[&whodunit, "run", "--trace-discard", "--"]),
+            Self::Record => words(&[&whodunit, "record", "-o", RECORDING, "--"]),
+            Self::Replay => words(&[&whodunit, "verify", RECORDING]),
             Self::Valgrind => words(&["valgrind", "-q", "--tool=none", "--trace-children=yes"]),
         }
     }
 }
+
+/// Where recordings go, beside the inputs.
+const RECORDING: &str = "./recording";
 
 fn whodunit() -> PathBuf {
     std::env::var_os("WHODUNIT_BIN").map_or_else(|| env!("CARGO_BIN_EXE_whodunit").into(), PathBuf::from)
@@ -61,12 +72,19 @@ pub struct Run {
     pub wall: Duration,
     /// Standard output, followed by the product.
     pub output: Vec<u8>,
+    /// The size of the recording, if one was made.
+    pub recorded: Option<u64>,
 }
 
 /// Runs the task once. Nothing else may be started meanwhile: the cost is what waited-for children add up to.
 pub fn run(task: &Task, mode: Mode, folder: &Path) -> Result<Run, String> {
     let mut words = mode.prefix();
-    words.extend(task.words.iter().cloned());
+    if mode != Mode::Replay {
+        words.extend(task.words.iter().cloned());
+    }
+    if mode == Mode::Record {
+        let _ = fs::remove_dir_all(folder.join(RECORDING));
+    }
     let (output, product) = (folder.join("output"), folder.join("product"));
     remove(&product)?;
     let before = children_cpu();
@@ -89,7 +107,14 @@ pub fn run(task: &Task, mode: Mode, folder: &Path) -> Result<Run, String> {
     if product.exists() {
         output.extend(fs::read(&product).map_err(|error| error.to_string())?);
     }
-    Ok(Run { cpu, wall, output })
+    let recorded = (mode == Mode::Record).then(|| size_of(&folder.join(RECORDING)));
+    Ok(Run { cpu, wall, output, recorded })
+}
+
+/// Bytes of the files in a folder.
+fn size_of(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 fn remove(path: &Path) -> Result<(), String> {
