@@ -4,8 +4,8 @@ use crate::code::cache::{CacheStats, Exit};
 use crate::code::observe::RecordFacts;
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault};
-use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
 use crate::journal::Writing;
+use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
 use crate::private::PrivateDescriptors;
 use crate::replay::{Figures, Replay, Stopped};
 use crate::signals::frame::XState;
@@ -15,7 +15,7 @@ use sched::ThreadId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
-use trace::event::EndKind;
+use trace::event::{EndKind, Event};
 
 /// How a guest is to be run.
 #[derive(Clone, Debug)]
@@ -66,6 +66,19 @@ pub struct Stats {
     pub clock: u64,
 }
 
+/// An event of the recording that an observed replay has just carried out; memory is as it left it.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed<'a> {
+    pub number: u64,
+    pub event: &'a Event<'a>,
+    /// It is in the log of a parent, from which the process was forked later.
+    pub inherited: bool,
+    /// Where the thread that has the turn goes on.
+    pub pc: u64,
+    /// How many batches the observer gets of what came before: it may not have seen them yet.
+    pub batches: u64,
+}
+
 /// Who embeds the engine: presentation is its business.
 pub trait Host: Send + Sync {
     /// An unhandled fatal signal; the guest's output is complete and its memory still there.
@@ -80,10 +93,16 @@ pub trait Host: Send + Sync {
     fn observer(&self) -> Option<Box<dyn Observer>> {
         None
     }
+    /// Where a stopped thread is, by program counters, the innermost first.
+    fn backtrace(&self, thread: &ThreadFacts) -> Vec<u64> {
+        vec![thread.pc]
+    }
     /// A replay ended before the guest did; tells the exit status.
     fn replay_stopped(&self, _stopped: &Stopped) -> u8 {
         0
     }
+    /// An observed replay has carried out an event. Where the event stands among what the observer sees, `batches` tells.
+    fn passed(&self, _passed: &Passed<'_>) {}
     /// A replay has come to the guest's own end.
     fn replayed(&self, _figures: Figures) {}
     /// One line for the user, at most once for each cause.
@@ -121,7 +140,8 @@ enum Recorder {
     Discard,
     Count(Counter),
     Steps(StepCounter),
-    Tell(Consumer),
+    /// With the number of batches so far.
+    Tell(Consumer, u64),
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
@@ -140,7 +160,7 @@ impl Engine {
             (Observation::Count, _) => Recorder::Count(Counter::default()),
             (Observation::CountBySteps, _) => Recorder::Steps(StepCounter::default()),
             (_, Some(wanted)) => match host.observer() {
-                Some(observer) => Recorder::Tell(Consumer::start(observer, wanted)),
+                Some(observer) => Recorder::Tell(Consumer::start(observer, wanted), 0),
                 None => Recorder::Discard,
             },
             _ => Recorder::Discard,
@@ -181,8 +201,22 @@ impl Engine {
         }
     }
 
+    /// Where the thread is, by program counters, the innermost first.
+    pub fn backtrace(&self, thread: u32, threads: &[ThreadFacts]) -> Vec<u64> {
+        threads.iter().find(|facts| facts.id.0 == thread).map_or(Vec::new(), |facts| self.host.backtrace(facts))
+    }
+
     pub fn replay_stopped(&self, stopped: &Stopped) -> u8 {
         self.host.replay_stopped(stopped)
+    }
+
+    /// The replay has carried out an event.
+    pub fn replay_passed(&self, context: &Context, number: u64, event: &Event<'_>, inherited: bool) {
+        let batches = match &*self.recorder() {
+            Recorder::Tell(_, batches) => *batches,
+            _ => return,
+        };
+        self.host.passed(&Passed { number, event, inherited, pc: context.pc, batches });
     }
 
     pub fn replay_finished(&self, figures: Figures) {
@@ -241,7 +275,10 @@ impl Engine {
         let fs_base = std::mem::replace(&mut context.trace_fs, current);
         match &mut *self.recorder() {
             Recorder::Count(counter) => counter.batch(&Batch { thread, words, catalogue, fs_base }),
-            Recorder::Tell(consumer) => consumer.take(thread, words, Some(catalogue), fs_base),
+            Recorder::Tell(consumer, batches) => {
+                *batches += u64::from(!words.is_empty());
+                consumer.take(thread, words, Some(catalogue), fs_base);
+            }
             Recorder::Discard | Recorder::Steps(_) => {}
         }
     }
@@ -276,8 +313,9 @@ impl Engine {
             Recorder::Steps(counter) if outcome != Outcome::Faulted => {
                 counter.executed(thread, step.instruction(), step.elements(context));
             }
-            Recorder::Tell(consumer) => {
+            Recorder::Tell(consumer, batches) => {
                 if let Some(words) = step.end(context, outcome) {
+                    *batches += u64::from(!words.is_empty());
                     consumer.take(thread, &words, None, context.guest_fs());
                 }
             }
@@ -288,7 +326,7 @@ impl Engine {
     /// Lets the observer see everything so far. Before a fork its thread must hold no lock that the child would wait
     /// for; another program leaves nothing of this one.
     pub fn settle_observer(&self) {
-        if let Recorder::Tell(consumer) = &mut *self.recorder() {
+        if let Recorder::Tell(consumer, _) = &mut *self.recorder() {
             consumer.settle();
         }
     }
@@ -299,7 +337,7 @@ impl Engine {
 
     fn counts(&self) -> Option<Counts> {
         match &*self.recorder() {
-            Recorder::Discard | Recorder::Tell(_) => None,
+            Recorder::Discard | Recorder::Tell(..) => None,
             Recorder::Count(counter) => self.world().cache.catalogue().map(|catalogue| counter.counts(catalogue)),
             Recorder::Steps(counter) => Some(counter.counts()),
         }
@@ -360,7 +398,7 @@ impl Engine {
         if let Some(counts) = self.counts() {
             self.host.counted(&counts);
         }
-        if let Recorder::Tell(consumer) = std::mem::replace(&mut *self.recorder(), Recorder::Discard) {
+        if let Recorder::Tell(consumer, _) = std::mem::replace(&mut *self.recorder(), Recorder::Discard) {
             consumer.finish();
         }
         let (cache, code_bytes) = {
@@ -382,7 +420,7 @@ impl Engine {
     /// In a forked child the figures and their report are the parent's.
     pub fn silence_after_fork(&self) {
         self.finished.store(true, Ordering::SeqCst);
-        if let Recorder::Tell(consumer) = std::mem::replace(&mut *self.recorder(), Recorder::Discard) {
+        if let Recorder::Tell(consumer, _) = std::mem::replace(&mut *self.recorder(), Recorder::Discard) {
             consumer.abandon();
         }
     }
@@ -400,7 +438,7 @@ impl Watcher for Engine {
         }
         self.host.deadlocked(&self.threads());
         if let Some(writing) = self.writing() {
-            writing.end(crate::context::of_this_thread(), EndKind::Exited(DEADLOCK_STATUS as i32), &[]);
+            writing.end(crate::context::of_this_thread(), EndKind::Exited(DEADLOCK_STATUS as i32), &[], &[]);
         }
         self.finish();
         crate::kernel::call(libc::SYS_exit_group as u64, [DEADLOCK_STATUS, 0, 0, 0, 0, 0]);

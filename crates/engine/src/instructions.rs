@@ -34,8 +34,9 @@ pub fn ask(instruction: &Instruction, context: &Context) -> Vec<u64> {
         Mnemonic::Rdtsc => vec![timestamp()],
         Mnemonic::Rdtscp => vec![timestamp(), processor()],
         Mnemonic::Cpuid => {
-            let answer = __cpuid_count(context.gpr[RAX] as u32, context.gpr[RCX] as u32);
-            [answer.eax, answer.ebx, answer.ecx, answer.edx].map(u64::from).to_vec()
+            let (leaf, subleaf) = (context.gpr[RAX] as u32, context.gpr[RCX] as u32);
+            let answer = __cpuid_count(leaf, subleaf);
+            [leaf, subleaf, answer.eax, answer.ebx, answer.ecx, answer.edx].map(u64::from).to_vec()
         }
         Mnemonic::Rdrand | Mnemonic::Rdseed => {
             let (value, success) = hardware_random();
@@ -58,7 +59,7 @@ pub fn answer(instruction: &Instruction, context: &mut Context, values: &[u64]) 
         }
         Mnemonic::Cpuid => {
             for (index, register) in [RAX, RBX, RCX, RDX].into_iter().enumerate() {
-                context.gpr[register] = value(index);
+                context.gpr[register] = value(2 + index);
             }
         }
         Mnemonic::Rdrand | Mnemonic::Rdseed => {

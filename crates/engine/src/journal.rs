@@ -10,7 +10,9 @@ use crate::space::PAGE;
 use guest::effects::{self, Prepared, Span};
 use std::sync::{Mutex, MutexGuard};
 use trace::Digest;
-use trace::event::{Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Registers, Signal, SignalPlace};
+use trace::event::{
+    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Registers, Signal, SignalPlace,
+};
 use trace::{Hasher, List};
 
 /// Who keeps what is written down.
@@ -26,7 +28,8 @@ pub trait Journal: Send {
     /// The new process goes on with its own log, the old one with its.
     fn after_fork(&mut self, is_child: bool);
     /// What is to be put before a followed program's words, so that its run is written down too.
-    fn words_for_exec(&mut self) -> Vec<Vec<u8>>;
+    /// The program takes this one's place, unless it is executed by a child in `vfork`.
+    fn words_for_exec(&mut self, replaces: bool) -> Vec<Vec<u8>>;
     /// Nothing follows.
     fn close(&mut self);
 }
@@ -79,10 +82,8 @@ impl Writing {
         for span in spans {
             read_span(span, &mut buffer, &mut pieces);
         }
-        let effects: Vec<Effect<'_>> = pieces
-            .iter()
-            .map(|(address, range)| Effect { address: *address, bytes: &buffer[range.clone()] })
-            .collect();
+        let effects: Vec<Effect<'_>> =
+            pieces.iter().map(|(address, range)| Effect { address: *address, bytes: &buffer[range.clone()] }).collect();
         self.note(&Event::Call(Call {
             thread: context.thread,
             clock: context.clock(),
@@ -124,11 +125,12 @@ impl Writing {
     }
 
     /// The process ends.
-    pub fn end(&self, context: &Context, kind: EndKind, registers: &[u8]) {
+    pub fn end(&self, context: &Context, kind: EndKind, backtrace: &[u64], details: &[u8]) {
         let (thread, clock) = (context.thread, context.clock());
+        let registers: Vec<u8> = register_words(context).iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut journal = self.journal();
-        let backtrace = List::EMPTY;
-        journal.note(&Event::End(End { kind, thread, clock, registers, backtrace, details: &[] }));
+        let (registers, backtrace) = (registers.as_slice(), List::of(backtrace));
+        journal.note(&Event::End(End { kind, thread, clock, registers, backtrace, details }));
         journal.close();
     }
 
@@ -206,4 +208,3 @@ pub fn write_down(engine: &Engine, what: impl FnOnce(&Writing)) {
         what(writing);
     }
 }
-

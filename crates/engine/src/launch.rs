@@ -124,11 +124,8 @@ pub fn replay(
     for range in cache.ranges() {
         space.reserve(range);
     }
-    let process = Process {
-        executable: recorded.executable,
-        command_line: recorded.command_line,
-        ..Process::default()
-    };
+    let process =
+        Process { executable: recorded.executable, command_line: recorded.command_line, ..Process::default() };
     let world = World::new(cache, space, Actions::default(), process);
     let replay = Replay::new(recorded.first, recorded.others, recorded.files, recorded.wishes);
     start(world, 0, 0, options, policy, private, host, Tape::Replay(replay))

@@ -26,12 +26,12 @@ mod world;
 
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
-pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Stats, ThreadFacts};
+pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
 pub use journal::{Journal, Mapped};
 pub use kernel::SharedBytes;
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
-pub use private::PrivateLog;
-pub use replay::{Divergence, Figures, Files, Leg, Stopped, Wishes};
 pub use observation::{
     Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
 };
+pub use private::PrivateLog;
+pub use replay::{Divergence, Figures, Files, Leg, Stopped, Wishes};

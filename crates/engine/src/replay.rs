@@ -22,7 +22,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard};
 use trace::Cursor;
-use trace::event::{self, Call, End, EndKind, Event, Instruction, Map, Registers, Signal, SignalPlace, Switch, SwitchReason};
+use trace::event::{
+    self, Call, End, EndKind, Event, Instruction, Map, Registers, Signal, SignalPlace, Switch, SwitchReason,
+};
 
 /// Where mapped files come from.
 pub trait Files: Send {
@@ -225,12 +227,14 @@ impl Replay {
     pub fn instruction(&self, engine: &Engine, context: &mut Context) -> Vec<u64> {
         let mut state = self.state();
         let current = state.machine.current;
-        let answer = match state.cursor.peek().map(|record| record.event) {
-            Some(Event::Instruction(Instruction { thread, values, .. })) if thread == current => {
+        let inherited = !state.legs.is_empty();
+        let answer = state.cursor.peek().and_then(|record| match record.event {
+            Event::Instruction(Instruction { thread, values, .. }) if thread == current => {
+                engine.replay_passed(context, record.number, &record.event, inherited);
                 Some(values.iter().collect())
             }
             _ => None,
-        };
+        });
         match answer {
             Some(values) => {
                 state.take();
@@ -267,7 +271,8 @@ impl State {
     fn take(&mut self) {
         let number = self.cursor.next().map(|record| record.number);
         self.machine.figures.events += 1;
-        if number.is_some() && number == self.until
+        if number.is_some()
+            && number == self.until
             && let Some(leg) = self.legs.pop()
         {
             self.cursor = leg.cursor;
@@ -289,7 +294,10 @@ impl State {
             }
             let handled = machine.handle(engine, context, record.number, &record.event);
             match handled {
-                Handled::Go => self.take(),
+                Handled::Go => {
+                    engine.replay_passed(context, record.number, &record.event, !legs.is_empty());
+                    self.take();
+                }
                 Handled::NotYet => break,
                 Handled::Finish => {
                     let Some(Event::End(ending)) = cursor.peek().map(|record| record.event) else { break };
@@ -306,7 +314,9 @@ impl State {
         let current = context.thread;
         match self.cursor.peek()?.event {
             Event::Switch(switch) if switch.from == current => Some(switch.clock),
-            Event::Signal(Signal { thread, clock, place: SignalPlace::AtClock, .. }) if thread == current => Some(clock),
+            Event::Signal(Signal { thread, clock, place: SignalPlace::AtClock, .. }) if thread == current => {
+                Some(clock)
+            }
             Event::End(End { kind: EndKind::Killed(_), thread, clock, .. }) if thread == current => Some(clock),
             _ => None,
         }
@@ -340,6 +350,9 @@ impl Machine {
             return Handled::NotYet;
         }
         match event {
+            Event::Start(start) => {
+                self.tids.insert(1, start.identity.pid as i32);
+            }
             Event::File(file) => self.files.learn(file),
             Event::Map(map) => {
                 if let Err(problem) = self.map(engine, map) {
@@ -440,8 +453,7 @@ impl Machine {
             return Handled::NotYet;
         }
         let differs = !self.ended
-            && (switch.clock != context.clock()
-                || self.wishes.verify && switch.registers != register_digest(context));
+            && (switch.clock != context.clock() || self.wishes.verify && switch.registers != register_digest(context));
         if differs {
             return self.diverge(context, number, &describe(&Event::Switch(*switch)));
         }
@@ -516,7 +528,7 @@ impl Machine {
         };
         // Killed between a call and the next instruction.
         let here = matches!(ending.kind, EndKind::Killed(_)) && ending.clock == context.clock();
-        if there || here && ending.registers.first() == Some(&BETWEEN) { Handled::Finish } else { Handled::NotYet }
+        if there || here && ending.details.first() == Some(&BETWEEN) { Handled::Finish } else { Handled::NotYet }
     }
 
     fn diverge(&self, context: &Context, event: u64, expected: &str) -> Handled {
@@ -615,10 +627,10 @@ impl Machine {
         {
             return Err(format!("memory at {address:#x} cannot be mapped"));
         }
-        let shown = map.file.filter(|_| shares).map(|part| Shared {
-            object: (u64::MAX, u64::from(part.id)),
-            origin: address.wrapping_sub(part.offset),
-        });
+        let shown = map
+            .file
+            .filter(|_| shares)
+            .map(|part| Shared { object: (u64::MAX, u64::from(part.id)), origin: address.wrapping_sub(part.offset) });
         if shown.is_some() && map.protection & libc::PROT_EXEC as u32 != 0 {
             engine.note_shared_code();
         }
@@ -665,7 +677,7 @@ fn memory_file(content: &[u8]) -> Result<OwnedFd, String> {
     Ok(file.into())
 }
 
-/// The first byte of an end's registers if a signal ended the process between instructions.
+/// The first byte of an end's details if a signal ended the process between instructions.
 pub const BETWEEN: u8 = 1;
 
 /// Writes to the guest's memory what came from outside.
@@ -688,6 +700,7 @@ fn show_output(pending: Pending, result: i64) {
 }
 
 fn end(engine: &Engine, stopped: &Stopped) -> ! {
+    engine.settle_observer();
     let status = engine.replay_stopped(stopped);
     kernel::call(libc::SYS_exit_group as u64, [u64::from(status), 0, 0, 0, 0, 0]);
     unreachable!("exit_group does not return")
@@ -713,7 +726,8 @@ fn finish(engine: &Engine, machine: &mut Machine, context: &mut Context, ending:
 }
 
 fn describe_call(number: u64, arguments: Option<Arguments>, result: Option<i64>) -> String {
-    let name = guest::syscall::lookup(number).map_or_else(|| format!("system call {number}"), |call| call.name.to_owned());
+    let name =
+        guest::syscall::lookup(number).map_or_else(|| format!("system call {number}"), |call| call.name.to_owned());
     let words: Vec<String> = arguments.unwrap_or_default().iter().map(|word| format!("{word:#x}")).collect();
     let result = result.map_or(String::new(), |result| format!(" = {result}"));
     format!("{name}({}){result}", words.join(", "))
@@ -727,7 +741,10 @@ fn describe(event: &Event<'_>) -> String {
             format!("thread {} makes {text} at {}", call.thread, call.clock)
         }
         Event::Switch(switch) => {
-            format!("a switch from thread {} at {} to thread {} ({:?})", switch.from, switch.clock, switch.to, switch.reason)
+            format!(
+                "a switch from thread {} at {} to thread {} ({:?})",
+                switch.from, switch.clock, switch.to, switch.reason
+            )
         }
         Event::Signal(signal) => format!(
             "signal {} for thread {} at {}, {:#x} ({:?})",
@@ -738,4 +755,3 @@ fn describe(event: &Event<'_>) -> String {
         other => format!("{other:?}").chars().take(80).collect(),
     }
 }
-

@@ -4,8 +4,9 @@
 #![forbid(unsafe_code)]
 
 mod mapped_files;
+pub mod pack;
 mod player;
 mod recorder;
 
 pub use player::{NotPlayable, process_of, recorded, successor};
-pub use recorder::{Facts, Limits, Recorder};
+pub use recorder::{Facts, Limits, Origin, Recorder, Words};

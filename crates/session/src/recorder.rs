@@ -35,6 +35,18 @@ pub struct Limits {
     pub time: Option<Duration>,
 }
 
+/// Where an executed program comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    pub log: u32,
+    pub event: u64,
+    /// The log ends there, and its tail is empty.
+    pub is_sealed: bool,
+}
+
+/// Makes the words that stand before those of an executed program.
+pub type Words = Box<dyn Fn(Origin) -> Vec<Vec<u8>> + Send>;
+
 /// How many events may pass between two looks at the limits.
 const INTERVAL: u64 = 256;
 
@@ -43,8 +55,8 @@ pub struct Recorder {
     recording: u64,
     facts: Facts,
     limits: Limits,
-    /// What stands before a followed program's words, given the log and event it comes from.
-    words: Box<dyn Fn(u32, u64) -> Vec<Vec<u8>> + Send>,
+    /// What stands before a followed program's words.
+    words: Words,
     /// Says something to the user.
     say: fn(&str),
     layout: Vec<u8>,
@@ -63,7 +75,7 @@ impl Recorder {
         log: NewLog,
         facts: Facts,
         limits: Limits,
-        words: Box<dyn Fn(u32, u64) -> Vec<Vec<u8>> + Send>,
+        words: Words,
         say: fn(&str),
     ) -> io::Result<Recorder> {
         let (recording, number, tail_path) = (log.id.recording, log.id.log, log.tail_path.clone());
@@ -142,7 +154,11 @@ impl Recorder {
             environment: List::of(&environment),
             directory: &facts.directory,
             layout: &layout,
-            identity: event::Identity { pid: std::process::id(), ..event::Identity::default() },
+            identity: event::Identity {
+                pid: std::process::id(),
+                tid: std::process::id(),
+                ..event::Identity::default()
+            },
             seed: facts.seed,
             policy: &facts.policy,
             quantum: facts.quantum,
@@ -252,10 +268,11 @@ impl Journal for Recorder {
         }
     }
 
-    fn words_for_exec(&mut self) -> Vec<Vec<u8>> {
+    fn words_for_exec(&mut self, replaces: bool) -> Vec<Vec<u8>> {
         let event = self.writer.as_ref().map_or(0, Writer::next_event).saturating_sub(1);
-        // What has been written must not be lost with this process image, which the tail's file sees to.
-        (self.words)(self.log, event)
+        // The next program can then remove the tail, which nobody else will.
+        let is_sealed = replaces && self.writer.as_mut().is_some_and(|writer| writer.seal().is_ok());
+        (self.words)(Origin { log: self.log, event, is_sealed })
     }
 
     fn close(&mut self) {
@@ -266,4 +283,3 @@ impl Journal for Recorder {
         }
     }
 }
-

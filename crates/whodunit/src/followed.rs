@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use trace::NewLog;
-use trace::format::TAIL_SIZE;
+use trace::format::{TAIL_SIZE, tail_name};
 
 /// `words` are those after the verb.
 pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
@@ -46,21 +46,23 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Option<(Settings, Option<
 /// Where a followed program is recorded.
 struct Place {
     parent: (u32, u64),
+    /// The parent's log has ended, and its tail is empty.
+    is_sealed: bool,
     limits: Limits,
     folder: PathBuf,
 }
 
 impl Place {
     fn decode(word: &[u8]) -> Option<Place> {
-        let mut fields = word.splitn(5, |byte| *byte == b':');
+        let mut fields = word.splitn(6, |byte| *byte == b':');
         let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
-        let (log, event, bytes, seconds) = (number()?, number()?, number()?, number()?);
+        let (log, event, sealed, bytes, seconds) = (number()?, number()?, number()?, number()?, number()?);
         let limits = Limits {
             bytes: Some(bytes).filter(|bytes| *bytes > 0),
             time: Some(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs),
         };
         let folder = PathBuf::from(OsStr::from_bytes(fields.next()?));
-        Some(Place { parent: (u32::try_from(log).ok()?, event), limits, folder })
+        Some(Place { parent: (u32::try_from(log).ok()?, event), is_sealed: sealed == 1, limits, folder })
     }
 }
 
@@ -68,6 +70,9 @@ impl Place {
 fn open(place: &Place) -> Option<Recording> {
     let recording = trace::Recording::open(&place.folder).ok()?;
     let id = recording.log(place.parent.0).ok()?.header().id.recording;
+    if place.is_sealed {
+        let _ = std::fs::remove_file(place.folder.join(tail_name(place.parent.0)));
+    }
     match NewLog::create(&place.folder, id, TAIL_SIZE) {
         Ok(log) => {
             let folder = place.folder.clone();

@@ -2,18 +2,20 @@
 
 use crate::count::Summary;
 use crate::events::Lines;
+use crate::last_write::Inquiry;
 use crate::replay::View;
 use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::stats::{self, Destination};
 use crate::voice;
-use engine::{Counts, Crash, Fault, Figures, Observer, PrivateFile, Program, Stats, Stopped, ThreadFacts};
+use engine::{Counts, Crash, Fault, Figures, Observer, Passed, PrivateFile, Program, Stats, Stopped, ThreadFacts};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use program::source::SourceCache;
 use report::crash::{Access, CrashFacts, render};
 use report::deadlock::{DeadlockFacts, render_deadlock};
 use report::look::Look;
 use report::signals::{SIGBUS, SIGSEGV, SIGTRAP};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -39,6 +41,8 @@ pub struct Terminal {
     folder: Option<PathBuf>,
     /// What is being replayed, if anything.
     replay: Option<View>,
+    /// What the replay is to find out, if anything.
+    inquiry: Option<Inquiry>,
 }
 
 impl Terminal {
@@ -52,16 +56,33 @@ impl Terminal {
         let path = Path::new(&program.path);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let folder = std::env::current_dir().ok();
-        Terminal { program: name, settings, stats, count, events: Mutex::new(events), folder, replay: None }
+        Terminal {
+            program: name,
+            settings,
+            stats,
+            count,
+            events: Mutex::new(events),
+            folder,
+            replay: None,
+            inquiry: None,
+        }
     }
 
     /// Speaks of a replay.
-    pub fn for_replay(self, view: View) -> Terminal {
-        Terminal { replay: Some(view), ..self }
+    pub fn for_replay(self, view: View, inquiry: Option<Inquiry>) -> Terminal {
+        Terminal { replay: Some(view), inquiry, ..self }
     }
 
     fn look(&self) -> Look {
         Look::new(voice::is_colourful(), self.folder.clone())
+    }
+
+    /// Answers on standard output what the replay was asked.
+    fn answer(&self) {
+        if let Some(inquiry) = &self.inquiry {
+            print!("{}", with_room(&|| inquiry.answer()));
+            let _ = std::io::stdout().flush();
+        }
     }
 
     fn crash_report(&self, crash: &Crash) -> String {
@@ -129,16 +150,35 @@ impl engine::Host for Terminal {
     }
 
     fn observer(&self) -> Option<Box<dyn Observer>> {
+        if let Some(inquiry) = &self.inquiry {
+            return inquiry.observer();
+        }
         let file = self.events.lock().ok()?.take()?;
         Some(Box::new(Lines::new(file)))
     }
 
     fn finished(&self, stats: &Stats) {
+        self.answer();
         let settings = &self.settings;
         give(self.stats.as_ref(), || stats::table(stats, settings), || stats::json(stats, settings));
     }
 
+    fn backtrace(&self, thread: &ThreadFacts) -> Vec<u64> {
+        with_room(&|| Scene::read().program_counters(thread))
+    }
+
+    fn passed(&self, passed: &Passed<'_>) {
+        if let Some(inquiry) = &self.inquiry {
+            inquiry.passed(passed);
+        }
+    }
+
     fn replay_stopped(&self, stopped: &Stopped) -> u8 {
+        let failed = matches!(stopped, Stopped::Diverged(_) | Stopped::NoFile(_));
+        if !failed && self.inquiry.is_some() {
+            self.answer();
+            return 0;
+        }
         self.replay.as_ref().map_or(0, |view| view.stopped(stopped))
     }
 
@@ -181,7 +221,7 @@ fn access(fault: &Fault) -> Option<Access> {
 }
 
 /// Does the work on a thread with a large stack. Signals stay away from that thread: it is none of the guest's.
-fn with_room(work: &(impl Fn() -> String + Sync)) -> String {
+fn with_room<T: Send>(work: &(impl Fn() -> T + Sync)) -> T {
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let text = std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(REPORT_STACK);

@@ -6,13 +6,15 @@ mod environment;
 mod events;
 mod followed;
 mod host;
-mod machine;
+mod last_write;
 mod ls;
+mod machine;
 mod memory;
+mod pack;
 mod place;
 mod record;
-mod replay;
 mod recordings;
+mod replay;
 mod rm;
 mod run;
 mod scene;
@@ -66,6 +68,11 @@ enum Verb {
     Replay(replay::Arguments),
     /// Check that a recording replays exactly as it was recorded
     Verify(replay::VerifyArguments),
+    /// Tell who wrote what is in memory: thread, function, line, old and new value
+    #[command(name = "last-write")]
+    LastWrite(last_write::Arguments),
+    /// Put a recording and all that its replay needs into one file
+    Pack(pack::Arguments),
     /// Tell whether this machine suits, and what to change
     ///
     /// The exit status is 0 if programs can be run here, and 3 if not.
@@ -87,6 +94,8 @@ fn main() -> ExitCode {
         Verb::Ls(arguments) => ls::run(arguments),
         Verb::Show(arguments) => show::run(arguments),
         Verb::Rm(arguments) => rm::run(arguments),
+        Verb::LastWrite(arguments) => last_write::run(&arguments),
+        Verb::Pack(arguments) => pack::run(&arguments),
         Verb::Doctor => examine_machine(),
     }
 }

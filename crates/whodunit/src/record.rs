@@ -25,6 +25,7 @@ EXAMPLES:
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
+#[group(id = "recorded")]
 pub struct Arguments {
     /// The folder for the recording, which must not exist [default: a new one where `whodunit ls` looks]
     #[arg(short, long, value_name = "DIR")]

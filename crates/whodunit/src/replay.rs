@@ -1,6 +1,7 @@
 //! `whodunit replay` and `whodunit verify`: run a recording again, with no effect on anything but the terminal.
 
 use crate::host::Terminal;
+use crate::last_write::{Inquiry, Question};
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::{status, voice};
 use clap::Args;
@@ -9,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use trace::{Recording, Store};
+use trace::Recording;
 
 const AFTER_REPLAY: &str = "\
 EXIT STATUS:
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// Compare registers at every switch, and say so at the end
     #[arg(long, hide = true)]
     check: bool,
+    /// Answer a question about memory at the end, on standard output
+    #[arg(long, hide = true, value_name = "QUESTION")]
+    inquire: Option<Question>,
     /// The recording: a name that `whodunit ls` shows, a path, or `latest`
     #[arg(value_name = "REC")]
     recording: OsString,
@@ -55,10 +59,11 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
     };
+    let inquiry = arguments.inquire.clone().map(Inquiry::new);
     let options = Options {
         follow: None,
         report_deadlock: false,
-        observation: Observation::Nothing,
+        observation: inquiry.as_ref().map_or(Observation::Nothing, Inquiry::observation),
         cache_size: DEFAULT_CACHE << 20,
         seed: 0,
     };
@@ -66,7 +71,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());
     let program = Program { path, arguments: Vec::new(), environment: Vec::new() };
     let view = View { recording, log, arguments };
-    let terminal = Terminal::new(&program, settings, None, None, None).for_replay(view);
+    let terminal = Terminal::new(&program, settings, None, None, None).for_replay(view, inquiry);
     match engine::replay(recorded, options, settings.new_policy(), Box::new(terminal)) {
         Ok(never) => match never {},
         Err(error) => refuse(&error.to_string()),
@@ -85,8 +90,7 @@ fn settings(report: bool) -> Settings {
 }
 
 fn open(name: &OsStr) -> Result<Recording, String> {
-    let store = Store::from_environment().map_err(|error| error.to_string())?;
-    store.open(name).map_err(|error| error.to_string())
+    crate::pack::open(name)
 }
 
 fn refuse(problem: &str) -> ExitCode {

@@ -101,10 +101,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 /// Runs the program; `record` says where it is written down, once it is found.
-pub fn start(
-    arguments: Arguments,
-    record: impl FnOnce(&Program) -> Result<Option<Recording>, ExitCode>,
-) -> ExitCode {
+pub fn start(arguments: Arguments, record: impl FnOnce(&Program) -> Result<Option<Recording>, ExitCode>) -> ExitCode {
     let (stats, count) = match (destination(&arguments.stats), destination(&arguments.count)) {
         (Ok(stats), Ok(count)) => (stats, count),
         (Err(problem), _) | (_, Err(problem)) => return usage_error(&problem),

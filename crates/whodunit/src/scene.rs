@@ -50,13 +50,30 @@ impl Scene {
         Scene { space, regions, memory, symbolizer, names: BTreeMap::new() }
     }
 
+    pub fn space(&self) -> &AddressSpace {
+        &self.space
+    }
+
+    pub fn memory(&self) -> &OwnMemory {
+        &self.memory
+    }
+
     pub fn threads(&mut self, threads: &[&engine::ThreadFacts]) -> Vec<ThreadFacts> {
         threads.iter().map(|thread| self.thread(thread, threads)).collect()
     }
 
-    fn thread(&mut self, thread: &engine::ThreadFacts, all: &[&engine::ThreadFacts]) -> ThreadFacts {
+    /// The calls that led to where the thread is, the innermost first.
+    pub fn program_counters(&self, thread: &engine::ThreadFacts) -> Vec<u64> {
+        self.stack(thread).frames.iter().map(|address| address.pc).collect()
+    }
+
+    fn stack(&self, thread: &engine::ThreadFacts) -> Backtrace {
         let registers = Registers::full(thread.pc, thread.registers);
-        let stack = backtrace(&self.space, &self.memory, registers, MAX_FRAMES);
+        backtrace(&self.space, &self.memory, registers, MAX_FRAMES)
+    }
+
+    fn thread(&mut self, thread: &engine::ThreadFacts, all: &[&engine::ThreadFacts]) -> ThreadFacts {
+        let stack = self.stack(thread);
         ThreadFacts {
             id: thread.id.0,
             tid: thread.tid,
@@ -79,7 +96,8 @@ impl Scene {
             .collect()
     }
 
-    fn functions_at(&mut self, address: CodeAddress) -> Vec<SourceFrame> {
+    /// The functions at a code address, the innermost inlined one first.
+    pub fn functions_at(&mut self, address: CodeAddress) -> Vec<SourceFrame> {
         let symbolizer = &mut self.symbolizer;
         self.names.entry(address).or_insert_with(|| symbolizer.resolve(address)).clone()
     }

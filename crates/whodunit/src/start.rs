@@ -5,7 +5,7 @@ use crate::settings::{self, OnDeadlock, Settings};
 use crate::stats::Destination;
 use crate::{machine, status, voice};
 use engine::{Journal, Observation, Options, PrivateFile, Program};
-use session::{Facts, Limits, Recorder};
+use session::{Facts, Limits, Origin, Recorder};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -88,15 +88,17 @@ fn journal(recording: Recording, program: &Program, settings: Settings) -> std::
         wall_time: machine::nanoseconds_since_1970(),
     };
     let place = folder.clone().into_os_string().into_vec();
-    let words = move |log: u32, event: u64| followed_and_recorded_words(&settings, limits, &place, log, event);
+    let words = move |origin: Origin| followed_and_recorded_words(&settings, limits, &place, origin);
     let recorder = Recorder::new(folder, log, facts, limits, Box::new(words), voice::say)?;
     Ok(Box::new(recorder))
 }
 
-/// The same for a recorded one: `record=LOG:EVENT:BYTES:SECONDS:FOLDER` stands before the dashes.
-fn followed_and_recorded_words(settings: &Settings, limits: Limits, folder: &[u8], log: u32, event: u64) -> Vec<Vec<u8>> {
+/// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:FOLDER` stands before the dashes.
+fn followed_and_recorded_words(settings: &Settings, limits: Limits, folder: &[u8], origin: Origin) -> Vec<Vec<u8>> {
+    let Origin { log, event, is_sealed } = origin;
+    let sealed = u8::from(is_sealed);
     let (bytes, seconds) = (limits.bytes.unwrap_or(0), limits.time.map_or(0, |time| time.as_secs()));
-    let mut place = format!("{RECORDED}{log}:{event}:{bytes}:{seconds}:").into_bytes();
+    let mut place = format!("{RECORDED}{log}:{event}:{sealed}:{bytes}:{seconds}:").into_bytes();
     place.extend_from_slice(folder);
     let mut words = followed_words(settings);
     words.insert(words.len() - 1, place);

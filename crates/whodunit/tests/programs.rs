@@ -16,6 +16,7 @@ mod programs {
     mod languages;
     mod line;
     mod prebuilt;
+    mod running;
     mod servers;
     mod shells;
     mod text_tools;

@@ -12,11 +12,12 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("guest", &[]),
     ("sched", &[]),
-    ("engine", &["guest", "sched"]),
+    ("engine", &["guest", "sched", "trace"]),
     ("program", &[]),
     ("report", &["program"]),
+    ("session", &["engine", "trace"]),
     ("trace", &[]),
-    ("whodunit", &["engine", "guest", "program", "report", "sched", "trace"]),
+    ("whodunit", &["engine", "guest", "program", "report", "sched", "session", "trace"]),
 ];
 
 /// The only source files in which `unsafe` may stand.

@@ -133,7 +133,8 @@ fn map_segment(
 /// The rest of the file's last page belongs to the zero-initialised data; tells whether there is any.
 fn zero_tail(segment: &Segment, address: u64, file_end: u64) -> bool {
     let from = address + segment.file_size;
-    let has_tail = segment.writable && segment.memory_size > segment.file_size && segment.file_size > 0 && from < file_end;
+    let has_tail =
+        segment.writable && segment.memory_size > segment.file_size && segment.file_size > 0 && from < file_end;
     if has_tail {
         // A page that cannot be written faults in the guest later, as it would natively.
         let _ = kernel::write_bytes(from, &vec![0u8; (file_end - from) as usize]);

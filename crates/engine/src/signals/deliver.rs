@@ -31,8 +31,7 @@ pub fn pending(engine: &Engine, context: &mut Context) {
         give_back(context, signal, &info);
         return;
     }
-    let place =
-        if context.standing == Standing::AtEvent { SignalPlace::AtClock } else { SignalPlace::AfterCall };
+    let place = if context.standing == Standing::AtEvent { SignalPlace::AtClock } else { SignalPlace::AfterCall };
     deliver(engine, context, signal, &info, [0; 3], place);
 }
 
@@ -88,14 +87,7 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
     deliver(engine, context, fault.signal, &info, [fault.error, fault.trap, fault.address], SignalPlace::AtInstruction);
 }
 
-fn deliver(
-    engine: &Engine,
-    context: &mut Context,
-    signal: i32,
-    info: &[u64; 16],
-    fault: [u64; 3],
-    place: SignalPlace,
-) {
+fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16], fault: [u64; 3], place: SignalPlace) {
     let pc = context.pc;
     let action = engine.world().actions(context).get(signal);
     let old_mask = context.suspended_mask.take().unwrap_or(context.signal_mask);
@@ -185,12 +177,14 @@ pub fn return_from_handler(engine: &Engine, context: &mut Context) {
 
 /// Ends the process by a signal, as the kernel would have, after the report.
 pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fault>) -> ! {
+    let threads = engine.threads();
     write_down(engine, |writing| {
         let (code, address) = fault.map_or((0, 0), |fault| (fault.code, fault.address));
         let between = if fault.is_none() { [BETWEEN].as_slice() } else { &[] };
-        writing.end(context, EndKind::Killed(Death { signal: signal as u32, code, address }), between);
+        let backtrace = engine.backtrace(context.thread, &threads);
+        let kind = EndKind::Killed(Death { signal: signal as u32, code, address });
+        writing.end(context, kind, &backtrace, between);
     });
-    let threads = engine.threads();
     die_with(engine, context, signal, fault, threads)
 }
 

@@ -269,7 +269,7 @@ pub fn exit_thread(engine: &Engine, context: &mut Context, status: u64) -> Answe
 
 pub fn exit_process(engine: &Engine, context: &Context, status: u64) -> Answer {
     if !context.is_vfork_child {
-        write_down(engine, |writing| writing.end(context, EndKind::Exited(status as i32 & 0xff), &[]));
+        write_down(engine, |writing| writing.end(context, EndKind::Exited(status as i32 & 0xff), &[], &[]));
         engine.finish();
     }
     kernel::call(libc::SYS_exit_group as u64, [status, 0, 0, 0, 0, 0]);

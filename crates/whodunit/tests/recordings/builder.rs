@@ -118,7 +118,7 @@ impl Drop for Home {
     }
 }
 
-/// Half a minute more than told, so that the age is the same when it is looked at.
+/// `age` is in seconds.
 fn manifest(arguments: &[&str], age: u64) -> Manifest {
     Manifest {
         tool: "whodunit 0.1.0".into(),

@@ -2,17 +2,16 @@
 
 use std::fs;
 
-use trace::event::{Death, EndKind, Exec, Fork};
+use trace::event::{EndKind, Exec, Fork};
 use trace::{Event, format};
 
 use super::builder::Home;
+use super::failing::SEGMENTATION_FAULT;
 
 /// Ages are told with half a unit to spare.
 const MINUTES_3: u64 = 210;
 const HOURS_2: u64 = 9_000;
 const DAYS_1: u64 = 130_000;
-
-const SEGMENTATION_FAULT: EndKind = EndKind::Killed(Death { signal: 11, code: 1, address: 0x10 });
 
 #[test]
 fn an_empty_store_says_how_to_record() {
@@ -39,7 +38,7 @@ fn the_newest_comes_first_and_the_latest_is_marked() {
     let [first, second, server] = ["sort-1", "sort-2", "server-1"].map(|name| home.size_of(name));
     home.run(&["ls"]).says(&format!(
         "\
-NAME               WHEN         SIZE  PROCESSES  ENDED     PROGRAM
+NAME               WHEN        SIZE  PROCESSES  ENDED     PROGRAM
 server-1 (latest)  3 min ago  {server}          1  SIGSEGV   ./server --port 8080
 sort-2             2 h ago    {second}          1  exited 2  sort
 sort-1             1 day ago  {first}          1  exited 0  sort 'a file'

@@ -20,12 +20,12 @@ fn names_paths_and_the_alias() {
     home.exited(&["a"], 60, 0);
     home.exited(&["a"], 50, 0);
     home.exited(&["b"], 40, 0);
-    let [size, ..] = ["a-1", "a-2", "b-1"].map(|name| home.size_of(name));
-    home.run(&["rm", "latest"]).says(&format!("removed b-1: {size}\n1 recording, {size} freed\n"));
+    let [a, b] = ["a-2", "b-1"].map(|name| home.size_of(name));
+    home.run(&["rm", "latest"]).says(&format!("removed b-1: {b}\n1 recording, {b} freed\n"));
     assert_eq!(names(&home), ["a-1", "a-2", "latest"]);
     // The newest of the others is the latest now, and is not removed twice.
     let outcome = home.run(&["rm", "latest", "store/a-2", "a-2"]);
-    outcome.says(&format!("removed a-2: {size}\n1 recording, {size} freed\n"));
+    outcome.says(&format!("removed a-2: {a}\n1 recording, {a} freed\n"));
     assert_eq!(names(&home), ["a-1", "latest"]);
 }
 

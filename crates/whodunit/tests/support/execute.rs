@@ -37,8 +37,18 @@ pub fn under_engine(spec: &Spec, built: &Built, options: &[OsString]) -> Result<
     execute(spec, built, &engine_prefix(spec, options))
 }
 
+/// Runs the program under `whodunit record -o FOLDER OPTIONS --`.
+pub fn recorded(spec: &Spec, built: &Built, folder: &Path, options: &[OsString]) -> Result<Outcome, String> {
+    let options: Vec<OsString> = ["-o".into(), folder.into()].into_iter().chain(options.iter().cloned()).collect();
+    execute(spec, built, &prefix_of("record", spec, &options))
+}
+
 fn engine_prefix(spec: &Spec, options: &[OsString]) -> Vec<OsString> {
-    let mut prefix = vec![super::whodunit_binary(), "run".into()];
+    prefix_of("run", spec, options)
+}
+
+fn prefix_of(verb: &str, spec: &Spec, options: &[OsString]) -> Vec<OsString> {
+    let mut prefix = vec![super::whodunit_binary(), verb.into()];
     prefix.extend_from_slice(options);
     if spec.crashes {
         prefix.push("--no-report".into());
@@ -88,6 +98,14 @@ fn shell_around(spec: &Spec, words: &[OsString]) -> Command {
     command
 }
 
+/// Runs any command to its end within the limit; its output goes to files in the scratch folder.
+pub fn command(scratch: &Scratch, command: &mut Command, limit: Duration) -> Result<Outcome, String> {
+    let create = |name| File::create(scratch.path(name)).map_err(|error| format!("cannot create {name}: {error}"));
+    command.stdout(create("stdout")?).stderr(create("stderr")?).process_group(0);
+    let ending = wait_within(command, limit)?;
+    Ok(Outcome { ending, stdout: read(&scratch.path("stdout"))?, stderr: read(&scratch.path("stderr"))? })
+}
+
 /// Waits for the command; past the limit, ends its process group and says so.
 fn wait_within(command: &mut Command, limit: Duration) -> Result<Ending, String> {
     let mut child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
@@ -126,14 +144,16 @@ pub struct Scratch {
 
 impl Scratch {
     pub fn new(spec: &Spec) -> Result<Scratch, String> {
+        Scratch::named(&spec.name)
+    }
+
+    pub fn named(name: &str) -> Result<Scratch, String> {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         // The shell tells the program its folder (PWD), so all names of a test run must be of one length.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("runs").join(format!(
-            "{}-{}-{serial:06}",
-            spec.name,
-            std::process::id()
-        ));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("runs")
+            .join(format!("{name}-{}-{serial:06}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         Ok(Scratch { folder })
     }

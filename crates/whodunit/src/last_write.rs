@@ -1,0 +1,150 @@
+//! `whodunit last-write`: who wrote what is in memory.
+//!
+//! Two replays, each in a process of its own, since an engine runs only once: the first finds out where a variable is,
+//! the second watches its bytes. See `inquiry`.
+
+mod answer;
+mod inquiry;
+mod stacks;
+mod text;
+mod watch;
+
+pub use inquiry::{Inquiry, Question};
+
+use crate::recordings::{self, Trouble, conclude, name_of};
+use crate::usage_error;
+use clap::Args;
+use program::whereabouts::Where;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use trace::Store;
+
+/// More is not watched at once.
+const LONGEST: u64 = 1 << 16;
+
+const AFTER_HELP: &str = "\
+WHERE is one of
+  counter, table[3].next, head->name   a variable, a part of it, or what it points at
+  table+0x10                           bytes from a variable's start
+  0x5a0065558010:8                     an address and a length
+  list.c:42:expression                 as it is read at that line
+  function:expression                  as it is read in that function
+Variables need a fixed place: globals and static variables. Local variables can be asked for by their address.
+
+EXIT STATUS:
+  0  the answer was given
+  2  the command line is wrong
+  3  there is no such place, or the recording cannot be replayed
+
+EXAMPLES:
+  whodunit last-write latest counter
+  whodunit last-write server-3 'sessions[4].refs' --all
+  whodunit last-write latest 0x5a0065558010:8 --at 812";
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
+    #[arg(value_name = "REC")]
+    recording: OsString,
+    /// A variable or an address, see below
+    #[arg(value_name = "WHERE")]
+    place: String,
+    /// What was last written before this event (see `whodunit show --events`), instead of before the end
+    #[arg(long, value_name = "EVENT")]
+    at: Option<u64>,
+    /// Every write, in order
+    #[arg(long)]
+    all: bool,
+    /// With --all, only the last N
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Of this process or program, by the number that `whodunit show` gives it, instead of the first
+    #[arg(long, value_name = "N")]
+    process: Option<u32>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match Where::parse(&arguments.place) {
+        Err(error) => usage_error(&error.to_string()),
+        Ok(place) => conclude(tell(arguments, &place)),
+    }
+}
+
+fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
+    let store = Store::from_environment()?;
+    let recording = store.open(&arguments.recording)?;
+    let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
+    let ask = |watched: Option<Range<u64>>, limit: usize| {
+        let question = Question { place: arguments.place.clone(), watched, at: arguments.at, limit };
+        ask(recording.folder(), log, &question)
+    };
+    let watched = match *place {
+        Where::Address { address, length: Some(length) } => (address.0, length),
+        _ => located(&ask(None, 0)?)?,
+    };
+    let range = checked(watched)?;
+    let limit = if arguments.all { arguments.limit as usize } else { 1 };
+    let mut answer = ask(Some(range), limit)?;
+    let name = name_of(&store, recording.folder());
+    if arguments.json {
+        answer["recording"] = name.into();
+        answer["process"] = log.into();
+        answer["where"] = arguments.place.clone().into();
+        answer["at"] = arguments.at.into();
+        return recordings::print(&format!("{answer:#}\n"));
+    }
+    let asked = text::Asked {
+        recording: &name,
+        place: &arguments.place,
+        process: arguments.process,
+        at: arguments.at,
+        all: arguments.all,
+    };
+    recordings::print(&text::render(&answer, &asked, recordings::paint()))
+}
+
+fn located(answer: &Value) -> Result<(u64, u64), Trouble> {
+    match (answer["address"].as_u64(), answer["length"].as_u64()) {
+        (Some(address), Some(length)) => Ok((address, length)),
+        _ => Err(Trouble::Refused(answer["problem"].as_str().unwrap_or("the replay told nothing").to_owned())),
+    }
+}
+
+fn checked((address, length): (u64, u64)) -> Result<Range<u64>, Trouble> {
+    let refuse = |sentence| Err(Trouble::Refused(sentence));
+    if length > LONGEST {
+        return refuse(format!(
+            "that is {length} bytes, and up to {LONGEST} can be watched at once: name a part, such as {address:#x}:8"
+        ));
+    }
+    match address.checked_add(length) {
+        Some(end) => Ok(address..end),
+        None => refuse(format!("{length} bytes at {address:#x} go beyond all memory")),
+    }
+}
+
+/// Replays with a question, in a process of its own.
+fn ask(folder: &Path, log: u32, question: &Question) -> Result<Value, Trouble> {
+    let failed = |problem: String| Trouble::Refused(problem);
+    let own = std::env::current_exe().map_err(|error| failed(format!("cannot start a replay: {error}")))?;
+    let mut command = Command::new(own);
+    command.args(["replay", "--quiet", "--no-report", "--process"]).arg(log.to_string());
+    // Guest code is to run right up to the event; what the event itself brings is left out of the answer.
+    if let Some(to) = question.at.and_then(|at| at.checked_add(1)) {
+        command.arg("--to").arg(to.to_string());
+    }
+    command.arg("--inquire").arg(question.encode()).arg(folder).stdin(Stdio::null());
+    let output = command.output().map_err(|error| failed(format!("cannot start a replay: {error}")))?;
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim_end();
+        failed(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
+    })
+}

@@ -1,0 +1,71 @@
+//! What cannot be recorded or replayed yet, in one place, with the reasons. The lists may only become shorter.
+//!
+//! An entry that is out of date fails its test, unless its fault depends on time.
+
+use std::panic::{UnwindSafe, catch_unwind};
+
+use Fault::{Diverges, MayDiverge, Shows};
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The program notices that it is recorded, or somebody else does.
+    Shows,
+    /// The recording cannot be replayed.
+    Diverges,
+    /// The same, in some runs.
+    MayDiverge,
+}
+
+/// Group and name of a program of `conformance/`, or family and title of a line of `programs/`.
+pub type Exception = (&'static str, &'static str, Fault, &'static str);
+
+const SHARED: &str = "processes share memory, and what the others write is not recorded";
+
+pub const GUESTS: &[Exception] = &[
+    ("memory", "dlopen_repeated", Diverges, "a mapped library is removed, and no copy of it is kept"),
+    ("memory", "mmap_forms", Diverges, "a file is written to while it is mapped"),
+    ("memory", "self_modifying", Diverges, "a file is written to while it is mapped"),
+    ("memory", "shared_memory", Diverges, SHARED),
+    ("proc", "limits", Shows, "the log of a child needs a descriptor, and the program has none to spare"),
+    ("signals", "crash_term", Diverges, "the end by a signal without a fault is not written down"),
+    ("signals", "fault_kinds", Diverges, "a mapped file is truncated, and replay maps a copy"),
+    ("threads", "mutex_processes", MayDiverge, SHARED),
+];
+
+/// Programs that are not replayed under some schedules.
+pub const ROUNDS: &[Exception] =
+    &[("threads", "mutexes", Diverges, "what the kernel writes into a priority-inheriting mutex is not recorded")];
+
+pub const LINES: &[Exception] = &[
+    (
+        "rustc",
+        "exec $run $RUSTC --edition 2021 -C opt-level=1 -o words words.rs",
+        Diverges,
+        "object files are mapped by the linker and removed afterwards, and no copies are kept",
+    ),
+    ("python", "exec $run /usr/bin/python3 -B pools.py fork", MayDiverge, SHARED),
+    ("python", "exec $run /usr/bin/python3 -B pools.py spawn", MayDiverge, SHARED),
+];
+
+const MOST_GUESTS: usize = 8;
+const MOST_ROUNDS: usize = 1;
+const MOST_LINES: usize = 3;
+
+pub fn find(list: &[Exception], group: &str, name: &str) -> Option<(Fault, &'static str)> {
+    list.iter().find(|entry| (entry.0, entry.1) == (group, name)).map(|entry| (entry.2, entry.3))
+}
+
+/// A check that fails today, for the reason given. When it does not fail any more, it has to be made a plain one.
+#[track_caller]
+pub fn fails_today(reason: &str, check: impl FnOnce() + UnwindSafe) {
+    assert!(catch_unwind(check).is_err(), "this is well now, so check it without exception; it said: {reason}");
+}
+
+#[test]
+fn the_lists_only_become_shorter() {
+    for (list, most) in [(GUESTS, MOST_GUESTS), (ROUNDS, MOST_ROUNDS), (LINES, MOST_LINES)] {
+        assert!(list.len() <= most);
+        assert!(list.iter().all(|(.., reason)| !reason.is_empty()));
+    }
+}
