@@ -132,7 +132,7 @@ pub struct Engine {
 pub enum Tape {
     None,
     Writing(Writing),
-    Replay(Replay),
+    Replay(Box<Replay>),
 }
 
 /// Who sees what translated code wrote down.

@@ -88,7 +88,7 @@ pub fn launch(
     };
     // The guest must not find them among its own descriptors.
     drop(files);
-    start(world, loaded.start, stack.pointer, options, policy, private, host, tape)
+    start(world, (loaded.start, stack.pointer), options, policy, private, host, tape)
 }
 
 /// What a replay starts from.
@@ -128,7 +128,8 @@ pub fn replay(
         Process { executable: recorded.executable, command_line: recorded.command_line, ..Process::default() };
     let world = World::new(cache, space, Actions::default(), process);
     let replay = Replay::new(recorded.first, recorded.others, recorded.files, recorded.wishes);
-    start(world, 0, 0, options, policy, private, host, Tape::Replay(replay))
+    // The recording says where it begins.
+    start(world, (0, 0), options, policy, private, host, Tape::Replay(Box::new(replay)))
 }
 
 fn observe(cache: &mut CodeCache, options: &Options) {
@@ -150,7 +151,8 @@ fn write_image(writing: &Writing, loaded: &image::Loaded, stack: &stack::Stack) 
     for &(address, length) in &loaded.zeroed {
         writing.memory(context, address, length);
     }
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64 | u64::from(stack.executable) * libc::PROT_EXEC as u64;
+    let executable = if stack.executable { libc::PROT_EXEC } else { 0 };
+    let protection = (libc::PROT_READ | libc::PROT_WRITE | executable) as u64;
     let anonymous = [0, 0, protection, (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64, 0, 0];
     let length = stack.range.end - stack.range.start;
     writing.journal().map(&journal::mapped(context, stack.range.start, length, anonymous));
@@ -178,8 +180,7 @@ fn inherited_actions() -> Actions {
 
 fn start(
     world: World,
-    entry: u64,
-    stack_pointer: u64,
+    (entry, stack_pointer): (u64, u64),
     options: Options,
     policy: Box<dyn Policy>,
     private: PrivateDescriptors,

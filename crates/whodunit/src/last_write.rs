@@ -12,7 +12,7 @@ mod watch;
 pub use inquiry::{Inquiry, Question};
 
 use crate::recordings::{self, Trouble, conclude, name_of};
-use crate::usage_error;
+use crate::{pack, usage_error};
 use clap::Args;
 use program::whereabouts::Where;
 use serde_json::Value;
@@ -78,8 +78,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
-    let store = Store::from_environment()?;
-    let recording = store.open(&arguments.recording)?;
+    let recording = pack::open(&arguments.recording).map_err(Trouble::Refused)?;
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     let ask = |watched: Option<Range<u64>>, limit: usize| {
         let question = Question { place: arguments.place.clone(), watched, at: arguments.at, limit };
@@ -92,7 +91,9 @@ fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
     let range = checked(watched)?;
     let limit = if arguments.all { arguments.limit as usize } else { 1 };
     let mut answer = ask(Some(range), limit)?;
-    let name = name_of(&store, recording.folder());
+    let folder = recording.folder();
+    // A path needs no store.
+    let name = Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder));
     if arguments.json {
         answer["recording"] = name.into();
         answer["process"] = log.into();

@@ -14,6 +14,7 @@ mod replaying {
     mod guests;
     mod killed;
     mod limits;
+    mod output;
     pub mod place;
     mod rounds;
 }

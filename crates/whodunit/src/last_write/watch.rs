@@ -280,7 +280,9 @@ mod tests {
         Outside::Mapped { file: None, moment, thread: 1, pc: 0, bytes: Some(bytes.to_vec()) }
     }
 
-    fn values(watch: &Watch) -> Vec<(u64, Option<Vec<u8>>, Option<Vec<u8>>)> {
+    type Bytes = Option<Vec<u8>>;
+
+    fn values(watch: &Watch) -> Vec<(u64, Bytes, Bytes)> {
         watch.changes.iter().map(|change| (change.moment.event, change.old.clone(), change.new.clone())).collect()
     }
 

@@ -15,7 +15,7 @@ pub struct Level(u8);
 /// The highest level whose features are all there.
 pub fn of(features: &[String]) -> Level {
     let has = |name: &&str| features.iter().any(|feature| feature == name);
-    let reached = ADDED.iter().take_while(|(_, added)| added.iter().all(|name| has(name)));
+    let reached = ADDED.iter().take_while(|(_, added)| added.iter().all(has));
     Level(reached.last().map_or(1, |(level, _)| *level))
 }
 

@@ -53,7 +53,8 @@ fn missing_recordings() {
     fs::write(place.path("file"), "text").unwrap();
     check_both_refuse(&place, place.path("file"), "is not a folder");
     fs::create_dir(place.path("other")).unwrap();
-    fs::write(place.path("other").join("1.log"), "not a log, but long enough to have a header of sixty-four bytes").unwrap();
+    fs::write(place.path("other").join("1.log"), "not a log, but long enough to have a header of sixty-four bytes")
+        .unwrap();
     check_both_refuse(&place, place.path("other"), "is not a recording");
 }
 

@@ -26,8 +26,10 @@ struct Net {
 
 impl Net {
     fn new() -> Net {
-        let net =
-            Net { datagrams: UdpSocket::bind("127.0.0.1:0").unwrap(), streams: TcpListener::bind("127.0.0.1:0").unwrap() };
+        let net = Net {
+            datagrams: UdpSocket::bind("127.0.0.1:0").unwrap(),
+            streams: TcpListener::bind("127.0.0.1:0").unwrap(),
+        };
         net.datagrams.set_nonblocking(true).unwrap();
         net.streams.set_nonblocking(true).unwrap();
         net
@@ -190,7 +192,8 @@ impl Recorded {
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -231,7 +234,8 @@ fn a_replay_needs_no_network() {
     let mut recorded = Recorded::new();
     recorded.check_effects();
     recorded.change_world();
-    let can_unshare = Command::new("unshare").args(["-rn", "true"]).output().is_ok_and(|output| output.status.success());
+    let can_unshare =
+        Command::new("unshare").args(["-rn", "true"]).output().is_ok_and(|output| output.status.success());
     let whodunit = text(crate::support::whodunit_binary().as_encoded_bytes());
     let words = ["unshare", "-rn", &whodunit, "replay", "latest"];
     let mut command = without_input(&recorded.place, if can_unshare { &words } else { &words[2..] });

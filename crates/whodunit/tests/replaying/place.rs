@@ -56,8 +56,7 @@ impl Place {
     /// Runs a command to its end, which is never one that a fault of whodunit's own makes.
     #[track_caller]
     pub fn finish(&self, command: &mut Command) -> Outcome {
-        let outcome =
-            execute::command(&self.scratch, command, PATIENCE).unwrap_or_else(|problem| panic!("{problem}"));
+        let outcome = execute::command(&self.scratch, command, PATIENCE).unwrap_or_else(|problem| panic!("{problem}"));
         let is_broken = outcome.ending == Ending::Exited(BUG) || matches!(outcome.ending, Ending::TimedOut(_));
         assert!(!is_broken, "{command:?}: {}", told(&outcome));
         outcome
