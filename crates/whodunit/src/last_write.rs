@@ -86,7 +86,7 @@ fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
     };
     let watched = match *place {
         Where::Address { address, length: Some(length) } => (address.0, length),
-        _ => located(&ask(None, 0)?)?,
+        _ => located(&ask(None, 0)?).map_err(|problem| elsewhere(problem, arguments, recording.logs().len()))?,
     };
     let range = checked(watched)?;
     let limit = if arguments.all { arguments.limit as usize } else { 1 };
@@ -111,11 +111,18 @@ fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
     recordings::print(&text::render(&answer, &asked, recordings::paint()))
 }
 
-fn located(answer: &Value) -> Result<(u64, u64), Trouble> {
+fn located(answer: &Value) -> Result<(u64, u64), String> {
     match (answer["address"].as_u64(), answer["length"].as_u64()) {
         (Some(address), Some(length)) => Ok((address, length)),
-        _ => Err(Trouble::Refused(answer["problem"].as_str().unwrap_or("the replay told nothing").to_owned())),
+        _ => Err(answer["problem"].as_str().unwrap_or("the replay told nothing").to_owned()),
     }
+}
+
+/// A name may belong to another of the programs that were recorded.
+fn elsewhere(problem: String, arguments: &Arguments, programs: usize) -> Trouble {
+    let is_first_of_many = arguments.process.is_none() && programs > 1;
+    let hint = "; only the first process was asked, --process tells another (`whodunit show` lists them)";
+    Trouble::Refused(if is_first_of_many { problem + hint } else { problem })
 }
 
 fn checked((address, length): (u64, u64)) -> Result<Range<u64>, Trouble> {

@@ -17,6 +17,7 @@ use std::str::FromStr;
 use clap::Args;
 use trace::{Ending, Log, Recording, State, Store};
 
+use crate::pack;
 use crate::recordings::{Trouble, conclude, name_of};
 use image::Image;
 
@@ -88,9 +89,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 fn show(arguments: &Arguments) -> Result<(), Trouble> {
-    let store = Store::from_environment()?;
-    let recording = store.open(&arguments.recording)?;
-    let name = name_of(&store, recording.folder());
+    let recording = pack::open(&arguments.recording).map_err(Trouble::Refused)?;
+    let folder = recording.folder();
+    let name = Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder));
     let number = arguments.process;
     if let Some(unknown) = number.filter(|number| !recording.logs().contains(number)) {
         return Err(Trouble::Refused(format!(

@@ -462,6 +462,7 @@ int main(void) {
     assert_eq!(line_in(change, "main"), Some(recorded.line("by the parent")));
     let child = recorded.json(&["both", "--process", "2"]);
     assert_eq!((last(&child)["inherited"].as_bool(), values(last(&child))), (Some(false), ("3", "4")));
+    assert!(recorded.refusal(&["neither"], 3).contains("--process tells another"));
     let parent = recorded.json(&["both"]);
     assert_eq!(values(last(&parent)), ("3", "5"));
 }

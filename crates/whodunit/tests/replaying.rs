@@ -24,7 +24,7 @@ mod programs {
     mod archivers;
     mod builders;
     mod compare;
-    mod debian;
+    pub mod debian;
     #[path = "../replaying/lines.rs"]
     mod harness;
     mod languages;

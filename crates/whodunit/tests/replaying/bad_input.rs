@@ -51,7 +51,7 @@ fn missing_recordings() {
     fs::create_dir(place.path("empty")).unwrap();
     check_both_refuse(&place, place.path("empty"), "is empty");
     fs::write(place.path("file"), "text").unwrap();
-    check_both_refuse(&place, place.path("file"), "is not a folder");
+    check_both_refuse(&place, place.path("file"), "name the folder");
     fs::create_dir(place.path("other")).unwrap();
     fs::write(place.path("other").join("1.log"), "not a log, but long enough to have a header of sixty-four bytes")
         .unwrap();

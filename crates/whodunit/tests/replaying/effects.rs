@@ -9,7 +9,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::place::{Place, guest, text, told};
 use crate::support::compare::{Named, difference};
@@ -85,10 +85,17 @@ impl Other {
         assert!(status.unwrap().success());
     }
 
-    /// The third field of its line in `/proc`.
-    fn is_stopped(&self) -> bool {
-        let line = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
-        line.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    /// Waits until the third field of its line in `/proc` says that it is stopped.
+    fn wait_until_stopped(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let line = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+            if line.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the other process was not stopped: {line}");
+            std::thread::yield_now();
+        }
     }
 
     /// Whether a line comes back. A signal sent before is acted upon first, so a stopped process does not answer.
@@ -161,7 +168,7 @@ impl Recorded {
         assert_eq!(self.net.arrived(), (hello.clone(), hello));
         assert_eq!(names_in(&self.world()), ["folder", "grown.txt", "input.txt", "made.txt"]);
         assert_eq!(fs::read_to_string(self.world().join("grown.txt")).unwrap(), "some\nmore\n");
-        assert!(self.other.is_stopped());
+        self.other.wait_until_stopped();
         self.other.signal("CONT");
         assert!(self.other.answers());
     }
