@@ -46,20 +46,18 @@ pub const ROUNDS: &[Exception] = &[(
 )];
 
 pub const LINES: &[Exception] = &[
-    (
-        "rustc",
-        "opt-level=1 -o words words.rs",
-        Diverges,
-        "object files are mapped by the linker and removed afterwards, and no copies are kept",
-    ),
     ("python", "-B pools.py fork", MayDiverge, SHARED),
     ("python", "-B pools.py spawn", MayDiverge, SHARED),
     ("servers", "sh nginx.sh", MayDiverge, SHARED),
 ];
 
+/// What a replay says if the recording was cut just before an instruction like `cpuid`: that is taken for a divergence
+/// and not for the recording's end.
+pub const CUT_BEFORE_INSTRUCTION: &str = "an instruction that asks the machine";
+
 const MOST_GUESTS: usize = 10;
 const MOST_ROUNDS: usize = 1;
-const MOST_LINES: usize = 4;
+const MOST_LINES: usize = 3;
 
 pub fn find(list: &[Exception], group: &str, name: &str) -> Option<(Fault, &'static str)> {
     list.iter().find(|entry| (entry.0, entry.1) == (group, name)).map(|entry| (entry.2, entry.3))
