@@ -297,8 +297,9 @@ fn what_cannot_be_opened_is_refused() {
     fs::write(home.folder.join("photos/summer.jpg"), "").unwrap();
     home.run(&["show", "./photos"])
         .refuses("./photos is not a recording; `whodunit ls` lists the recordings there are");
-    home.run(&["show", "./photos/summer.jpg"])
-        .refuses("./photos/summer.jpg is not a folder, and a recording is one; name the folder");
+    home.run(&["show", "./photos/summer.jpg"]).refuses(
+        "./photos/summer.jpg is no packed recording; name the folder of a recording, or a file that `whodunit pack` has made",
+    );
     fs::create_dir(home.folder.join("empty")).unwrap();
     home.run(&["show", "./empty"]).refuses("./empty is empty: the recorder ended before its first event; record again");
     let newer = home.exited(&["newer"], 60, 0);
