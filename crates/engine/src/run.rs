@@ -24,6 +24,10 @@ const ILL_ILLOPN: i32 = 2;
 const SEGV_MAPERR: i32 = 1;
 const SEGV_ACCERR: i32 = 2;
 
+/// Where to go on: translated code, or nowhere known yet.
+type Host = u64;
+const LOOK_UP: Host = 0;
+
 /// Runs guest code on this host thread until the guest thread ends.
 pub fn run(engine: &'static Engine, context: &mut Context) {
     let enter = engine.stubs().enter;
@@ -31,31 +35,17 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
     let steps_singly = engine.steps_singly();
     let mut step = None;
     let mut follower: Option<Follower> = None;
-    let mut host = 0;
+    let mut host = LOOK_UP;
     loop {
-        if host == 0 {
-            if context.has_pending_signal() {
-                if context.standing == Standing::Anywhere && engine.writing().is_some() {
-                    context.put_signal_off();
-                } else {
-                    deliver::pending(engine, context);
-                }
-            }
-            if is_vsyscall(context.pc) {
-                vsyscall(context);
-                continue;
-            }
-            host = engine.world().host_for(context.pc);
+        if host == LOOK_UP {
+            host = look_up(engine, context);
         }
         if let Some(followed) = &mut follower {
             let mut world = engine.world();
-            host = match world.follow(followed, context.pc) {
-                Some(block) => block,
-                None => {
-                    follower = None;
-                    world.host_for(context.pc)
-                }
-            };
+            host = world.follow(followed, context.pc).unwrap_or_else(|| {
+                follower = None;
+                world.host_for(context.pc)
+            });
         }
         if steps_singly {
             step = begin_step(engine, context);
@@ -80,61 +70,96 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
             context.standing = Standing::Anywhere;
         }
         host = match exit {
-            Exit::Indirect => {
-                context.pc = context.branch_target;
-                if is_vsyscall(context.pc) { 0 } else { engine.world().host_for_indirect(context.pc) }
-            }
-            Exit::Direct { target, link } => {
-                context.pc = target;
-                engine.world().link(target, link)
-            }
             Exit::SystemCall { next } => match system_call(engine, context, next) {
-                Flow::Goes => 0,
+                Flow::Goes => LOOK_UP,
                 Flow::Ends => return,
             },
-            Exit::Instruction { pc } => {
-                context.pc = pc;
-                ask_machine(engine, context);
-                0
-            }
-            // Threads stop right at the branch, wherever its event was counted, so that the place is the same
-            // however the code was cut into units.
-            Exit::Budget { pc, branch, amount, .. } => {
-                context.pc = pc;
-                context.take_back(amount);
-                if context.budget > 1 {
-                    engine.world().host_for_last_events(pc)
-                } else if pc != branch {
-                    engine.world().host_up_to(pc, branch)
-                } else {
-                    follower = out_of_budget(engine, context);
-                    0
-                }
-            }
-            Exit::Arrived { pc } => {
-                context.pc = pc;
-                follower = out_of_budget(engine, context);
-                0
-            }
             Exit::Step { pc } => {
                 context.pc = pc;
                 step = begin_step(engine, context);
                 engine.world().host_for_step(pc)
             }
-            Exit::Interrupted => 0,
-            Exit::Fault => fault(engine, context),
-            Exit::Unfetchable { pc, address } => {
-                context.pc = pc;
-                unfetchable(engine, context, address);
-                0
-            }
-            Exit::Trap { pc, kind } => {
-                context.pc = pc;
-                trap(engine, context, kind);
-                0
-            }
+            Exit::Budget { .. } | Exit::Arrived { .. } => match short_of_budget(engine, context, exit) {
+                Some(host) => host,
+                None => {
+                    follower = out_of_budget(engine, context);
+                    LOOK_UP
+                }
+            },
+            _ => go_on(engine, context, exit),
         };
     }
+}
+
+/// The translation of where the thread stands, after what has to come first.
+fn look_up(engine: &Engine, context: &mut Context) -> Host {
+    loop {
+        if context.has_pending_signal() {
+            if context.standing == Standing::Anywhere && engine.writing().is_some() {
+                context.put_signal_off();
+            } else {
+                deliver::pending(engine, context);
+            }
+        }
+        if !is_vsyscall(context.pc) {
+            return engine.world().host_for(context.pc);
+        }
+        vsyscall(context);
+    }
+}
+
+/// Threads stop right at the branch, wherever its event was counted, so that the place is the same however the code was
+/// cut into units. Tells how to get there, if the thread is not there.
+fn short_of_budget(engine: &Engine, context: &mut Context, exit: Exit) -> Option<Host> {
+    match exit {
+        Exit::Budget { pc, branch, amount, .. } => {
+            context.pc = pc;
+            context.take_back(amount);
+            if context.budget > 1 {
+                Some(engine.world().host_for_last_events(pc))
+            } else {
+                (pc != branch).then(|| engine.world().host_up_to(pc, branch))
+            }
+        }
+        Exit::Arrived { pc } => {
+            context.pc = pc;
+            None
+        }
+        _ => None,
+    }
+}
+
+/// Does what the translated code cannot do itself.
+fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
+    match exit {
+        Exit::Indirect => {
+            context.pc = context.branch_target;
+            return if is_vsyscall(context.pc) { LOOK_UP } else { engine.world().host_for_indirect(context.pc) };
+        }
+        Exit::Direct { target, link } => {
+            context.pc = target;
+            return engine.world().link(target, link);
+        }
+        Exit::Fault => return fault(engine, context),
+        Exit::Instruction { pc } => {
+            context.pc = pc;
+            ask_machine(engine, context);
+        }
+        Exit::Unfetchable { pc, address } => {
+            context.pc = pc;
+            unfetchable(engine, context, address);
+        }
+        Exit::Trap { pc, kind } => {
+            context.pc = pc;
+            trap(engine, context, kind);
+        }
+        Exit::Interrupted
+        | Exit::SystemCall { .. }
+        | Exit::Step { .. }
+        | Exit::Budget { .. }
+        | Exit::Arrived { .. } => {}
+    }
+    LOOK_UP
 }
 
 /// Looks at the instruction that is to run by itself.
@@ -206,7 +231,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
 
 /// Delivers a fault, unless it is the engine's own write protection: then the write is let through. The writing
 /// instruction may be on the very page, which would be protected again at once, so it runs from a translation of its own.
-fn fault(engine: &Engine, context: &mut Context) -> u64 {
+fn fault(engine: &Engine, context: &mut Context) -> Host {
     let fault = context.fault;
     if fault.signal == libc::SIGSEGV && fault.code == SEGV_ACCERR {
         let mut world = engine.world();
@@ -215,7 +240,7 @@ fn fault(engine: &Engine, context: &mut Context) -> u64 {
         }
     }
     deliver::fault(engine, context, fault);
-    0
+    LOOK_UP
 }
 
 fn unfetchable(engine: &Engine, context: &mut Context, address: u64) {

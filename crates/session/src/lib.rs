@@ -8,5 +8,5 @@ pub mod pack;
 mod player;
 mod recorder;
 
-pub use player::{NotPlayable, process_of, recorded, successor};
+pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
 pub use recorder::{Facts, Limits, Origin, Recorder, Words};

@@ -4,7 +4,7 @@ use crate::mapped_files::Originals;
 use engine::{Leg, Recorded, Wishes};
 use std::fmt;
 use trace::event::{Event, Parent, Start};
-use trace::{OpenError, Recording};
+use trace::{OpenError, Recording, Unopened};
 
 /// Why a recording cannot be replayed.
 #[derive(Debug)]
@@ -80,6 +80,12 @@ fn with_start<T>(recording: &Recording, log: u32, look: impl FnOnce(&Start<'_>) 
         Some(Event::Start(start)) => Ok(look(&start)),
         _ => Err(NotPlayable::Empty { log }),
     }
+}
+
+/// Whether the process image was ended before its first event was written.
+pub fn is_without_events(recording: &Recording, log: u32) -> bool {
+    let start = with_start(recording, log, |_| ());
+    matches!(start, Err(NotPlayable::Empty { .. } | NotPlayable::Open(OpenError { why: Unopened::Empty, .. })))
 }
 
 fn is_fork(recording: &Recording, parent: Parent) -> bool {

@@ -23,6 +23,7 @@ mod settings;
 mod show;
 mod start;
 mod stats;
+mod verify;
 mod voice;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +31,7 @@ use std::process::ExitCode;
 
 /// Exit statuses of whodunit's own; a guest that was started ends with its own status.
 mod status {
+    pub const DIFFERENCE: u8 = 1;
     pub const USAGE: u8 = 2;
     pub const MACHINE: u8 = 3;
     pub const BUG: i32 = 70;
@@ -67,7 +69,7 @@ enum Verb {
     /// Run a recording again, with no effect on anything else
     Replay(replay::Arguments),
     /// Check that a recording replays exactly as it was recorded
-    Verify(replay::VerifyArguments),
+    Verify(verify::Arguments),
     /// Tell who wrote what is in memory: thread, function, line, old and new value
     #[command(name = "last-write")]
     LastWrite(last_write::Arguments),
@@ -90,7 +92,7 @@ fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Record(arguments) => record::run(arguments),
         Verb::Replay(arguments) => replay::run(arguments),
-        Verb::Verify(arguments) => replay::verify(&arguments),
+        Verb::Verify(arguments) => verify::run(&arguments),
         Verb::Ls(arguments) => ls::run(arguments),
         Verb::Show(arguments) => show::run(arguments),
         Verb::Rm(arguments) => rm::run(arguments),

@@ -1,15 +1,15 @@
-//! `whodunit replay` and `whodunit verify`: run a recording again, with no effect on anything but the terminal.
+//! `whodunit replay`: run a recording again, with no effect on anything but the terminal.
 
 use crate::host::Terminal;
 use crate::last_write::{Inquiry, Question};
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
-use crate::{status, voice};
+use crate::verify::{ANOTHER_WAY, AS_RECORDED};
+use crate::{pack, status, voice};
 use clap::Args;
 use engine::{Observation, Options, Program, Stopped, Wishes};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use trace::Recording;
 
 const AFTER_REPLAY: &str = "\
@@ -49,7 +49,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> ExitCode {
-    let recording = match open(&arguments.recording) {
+    let recording = match pack::open(&arguments.recording) {
         Ok(recording) => recording,
         Err(problem) => return refuse(&problem),
     };
@@ -89,11 +89,7 @@ fn settings(report: bool) -> Settings {
     }
 }
 
-fn open(name: &OsStr) -> Result<Recording, String> {
-    crate::pack::open(name)
-}
-
-fn refuse(problem: &str) -> ExitCode {
+pub fn refuse(problem: &str) -> ExitCode {
     voice::say(&format!("whodunit: {problem}\n"));
     ExitCode::from(status::MACHINE)
 }
@@ -104,9 +100,6 @@ pub struct View {
     log: u32,
     arguments: Arguments,
 }
-
-/// What the checking process says on its standard output when all was as recorded.
-const AS_RECORDED: &str = "as recorded:";
 
 impl View {
     /// The replay has come to the program's own end.
@@ -120,6 +113,9 @@ impl View {
     pub fn stopped(&self, stopped: &Stopped) -> u8 {
         match stopped {
             Stopped::Diverged(divergence) => {
+                if self.arguments.check {
+                    println!("{ANOTHER_WAY}");
+                }
                 voice::say_last(&self.divergence(divergence));
                 status::MACHINE
             }
@@ -178,56 +174,4 @@ impl View {
         let error = command.arg(self.recording.folder()).exec();
         voice::say_last(&format!("whodunit: cannot go on with the next program: {error}\n"));
     }
-}
-
-const AFTER_VERIFY: &str = "\
-EXIT STATUS:
-  0  every process ran as recorded
-  1  some process went another way
-  3  the recording cannot be replayed
-
-EXAMPLES:
-  whodunit verify latest";
-
-#[derive(Args, Debug)]
-#[command(after_help = AFTER_VERIFY)]
-pub struct VerifyArguments {
-    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
-    #[arg(value_name = "REC")]
-    recording: OsString,
-}
-
-/// Replays every process image and compares.
-pub fn verify(arguments: &VerifyArguments) -> ExitCode {
-    let recording = match open(&arguments.recording) {
-        Ok(recording) => recording,
-        Err(problem) => return refuse(&problem),
-    };
-    let mut failed = 0;
-    for &log in recording.logs() {
-        match check(recording.folder().to_owned(), log) {
-            Ok([events, switches, calls]) => {
-                println!("process {log}: as recorded: {events} events, {switches} switches, {calls} system calls");
-            }
-            Err(problem) => {
-                failed += 1;
-                println!("process {log}: NOT as recorded{problem}");
-            }
-        }
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
-}
-
-/// Replays one process image in a process of its own, which ends as the program did.
-fn check(folder: PathBuf, log: u32) -> Result<[u64; 3], String> {
-    let own = std::env::current_exe().map_err(|error| format!(": {error}"))?;
-    let mut command = Command::new(own);
-    command.args(["replay", "--check", "--quiet", "--process"]).arg(log.to_string()).arg(folder);
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!(": {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let figures = text.strip_prefix(AS_RECORDED).map(|rest| {
-        let mut numbers = rest.split_whitespace().map(|word| word.parse().unwrap_or(0));
-        [(); 3].map(|()| numbers.next().unwrap_or(0))
-    });
-    figures.ok_or_else(|| format!("\n{}", String::from_utf8_lossy(&output.stderr).trim_end()))
 }

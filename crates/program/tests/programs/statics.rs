@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub static COUNTER: AtomicU32 = AtomicU32::new(7);
 
+// SAFETY: these are the functions of facts.h, with the types that they have there.
 unsafe extern "C" {
     fn state_facts(folder: *const std::ffi::c_char);
     fn state_place(expression: *const std::ffi::c_char, address: usize, size: usize);
@@ -11,10 +12,12 @@ unsafe extern "C" {
 }
 
 fn place<T>(expression: &std::ffi::CStr, value: &T) {
+    // SAFETY: the text ends in a NUL; the address is only printed.
     unsafe { state_place(expression.as_ptr(), value as *const T as usize, size_of::<T>()) }
 }
 
 fn value(expression: &std::ffi::CStr, text: &std::ffi::CStr) {
+    // SAFETY: both texts end in a NUL.
     unsafe { state_value(expression.as_ptr(), text.as_ptr()) }
 }
 
@@ -64,6 +67,7 @@ mod inner {
         }
         std::hint::black_box((&square, &empty, text, owned, shape));
         // Not a function of the library, which would have a frame of its own.
+        // SAFETY: the program is to fail here, and does; it goes no further.
         unsafe { std::arch::asm!("mov dword ptr [{0}], 1", in(reg) 8usize) } // MARK fault
         std::hint::black_box((&none, &some, &point, &list, &letter, &square, &empty));
         number
@@ -73,6 +77,7 @@ mod inner {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let folder = std::ffi::CString::new(arguments[2].as_str()).unwrap();
+    // SAFETY: the text ends in a NUL and outlives the call.
     unsafe { state_facts(folder.as_ptr()) }
     let owned = String::from("owned text");
     let shape = inner::Shape::Circle { radius: 3 };

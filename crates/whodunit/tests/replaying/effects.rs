@@ -4,8 +4,8 @@
 //! neither change it nor depend on it.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
@@ -26,13 +26,7 @@ struct Net {
 
 impl Net {
     fn new() -> Net {
-        let net = Net {
-            datagrams: UdpSocket::bind("127.0.0.1:0").unwrap(),
-            streams: TcpListener::bind("127.0.0.1:0").unwrap(),
-        };
-        net.datagrams.set_nonblocking(true).unwrap();
-        net.streams.set_nonblocking(true).unwrap();
-        net
+        Net { datagrams: UdpSocket::bind("127.0.0.1:0").unwrap(), streams: TcpListener::bind("127.0.0.1:0").unwrap() }
     }
 
     fn ports(&self) -> [String; 2] {
@@ -40,29 +34,36 @@ impl Net {
             .map(|port| port.to_string())
     }
 
-    /// What has come so far, on both. On the loopback it is there as soon as the sender's call returns.
+    /// What has come so far, on both. Packets do not overtake each other on the loopback, so what is sent here comes
+    /// behind all that was sent before.
     fn arrived(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(LAST, self.datagrams.local_addr().unwrap()).unwrap();
+        TcpStream::connect(self.streams.local_addr().unwrap()).unwrap().write_all(LAST).unwrap();
+        (before_last(|| self.datagram()), before_last(|| self.stream()))
+    }
+
+    fn datagram(&self) -> Vec<u8> {
         let mut bytes = [0; 64];
-        let datagram = match self.datagrams.recv(&mut bytes) {
-            Ok(length) => Some(bytes[..length].to_vec()),
-            Err(error) => none_yet(&error),
-        };
-        let stream = match self.streams.accept() {
-            Ok((mut stream, _)) => {
-                let mut received = Vec::new();
-                stream.set_nonblocking(false).unwrap();
-                stream.read_to_end(&mut received).unwrap();
-                Some(received)
-            }
-            Err(error) => none_yet(&error),
-        };
-        (datagram, stream)
+        let length = self.datagrams.recv(&mut bytes).unwrap();
+        bytes[..length].to_vec()
+    }
+
+    fn stream(&self) -> Vec<u8> {
+        let mut received = Vec::new();
+        self.streams.accept().unwrap().0.read_to_end(&mut received).unwrap();
+        received
     }
 }
 
-fn none_yet(error: &std::io::Error) -> Option<Vec<u8>> {
-    assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
-    None
+const LAST: &[u8] = b"last";
+
+/// The one message before the last, if there is one.
+fn before_last(mut next: impl FnMut() -> Vec<u8>) -> Option<Vec<u8>> {
+    let message = Some(next()).filter(|message| message != LAST);
+    if message.is_some() {
+        assert_eq!(next(), LAST);
+    }
+    message
 }
 
 /// A process that says what it is told, unless it is stopped.

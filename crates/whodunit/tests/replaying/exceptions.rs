@@ -49,7 +49,12 @@ pub const LINES: &[Exception] = &[
     ("python", "-B pools.py fork", MayDiverge, SHARED),
     ("python", "-B pools.py spawn", MayDiverge, SHARED),
     ("servers", "sh nginx.sh", MayDiverge, SHARED),
-    ("dash", "sleep 30", MayShow, "whether dash says `Killed` depends on when it hears of it, and a recorded fork takes longer"),
+    (
+        "dash",
+        "sleep 30",
+        MayShow,
+        "whether dash says `Killed` depends on when it hears of it, and a recorded fork takes longer",
+    ),
 ];
 
 /// What a replay says if the recording was cut just before an instruction like `cpuid`: that is taken for a divergence

@@ -1,17 +1,17 @@
 //! Real programs: lines of the families of `programs.rs`, natively and recorded, must not tell the difference, and
 //! every recording they leave must verify.
 //!
-//! Stands in the place of `programs/harness.rs`: the families call `check` here.
+//! Stands in the place of `programs/harness.rs`: the families call `check` through `programs::harness`.
 
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::compare::differences;
-use super::debian;
-use super::line::{Family, Line};
-use super::running::{broken, fresh_folder, run, whodunit};
+use crate::programs::compare::differences;
+use crate::programs::debian;
+use crate::programs::line::{Family, Line};
+use crate::programs::running::{broken, fresh_folder, run, whodunit};
 use crate::replaying::exceptions::{self, Fault, LINES};
 use crate::replaying::place::Place;
 

@@ -1,0 +1,313 @@
+//! What each event of the recording does to the guest.
+
+use super::threads::Aside;
+use super::words::{describe, describe_call};
+use super::{Divergence, Figures, Files, Stopped, Wishes};
+use crate::context::{Context, Fault, RAX, RSP};
+use crate::engine::Engine;
+use crate::journal::{GuestMemory, register_digest};
+use crate::kernel::{self, Arguments};
+use crate::signals::frame;
+use crate::syscalls;
+use guest::effects;
+use std::collections::BTreeMap;
+use std::fs::File;
+use trace::event::{Call, End, EndKind, Event, Registers, Signal, SignalPlace, Switch, SwitchReason};
+
+/// The guest as far as its translated code does not know it.
+pub struct Machine {
+    pub(super) files: Box<dyn Files>,
+    pub(super) wishes: Wishes,
+    /// Threads that do not have the turn.
+    pub(super) threads: BTreeMap<u32, Aside>,
+    pub(super) current: u32,
+    /// The system call that the current thread waits in.
+    pub(super) pending: Option<Pending>,
+    /// The current thread has ended.
+    pub(super) ended: bool,
+    /// It stands where its budget ended.
+    pub(super) at_stop: bool,
+    /// It stands at an instruction that faulted.
+    pub(super) faulted: Option<Fault>,
+    /// The guest is what it was at the start.
+    pub(super) begun: bool,
+    /// A signal was delivered, whose registers come next.
+    pub(super) delivering: bool,
+    /// The guest is about to become another program, as of this event.
+    pub(super) executing: Option<u64>,
+    /// What a parent in `vfork` gets back.
+    pub(super) parents: BTreeMap<u32, (Vec<u8>, u64)>,
+    pub(super) tids: BTreeMap<u32, i32>,
+    /// What stands for files that are mapped shared.
+    pub(super) shared: BTreeMap<u32, File>,
+    pub(super) figures: Figures,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    pub number: u64,
+    pub arguments: Arguments,
+}
+
+/// What handling an event leads to.
+pub enum Handled {
+    /// The next one is to be looked at too.
+    Go,
+    /// The thread runs on; the event is still to come.
+    NotYet,
+    Finish,
+    Stop(Stopped),
+}
+
+/// The first byte of an end's details if a signal ended the process between instructions.
+pub const BETWEEN: u8 = 1;
+
+impl Machine {
+    pub fn new(files: Box<dyn Files>, wishes: Wishes) -> Machine {
+        Machine {
+            files,
+            wishes,
+            threads: BTreeMap::new(),
+            current: 1,
+            pending: None,
+            ended: false,
+            at_stop: false,
+            faulted: None,
+            begun: false,
+            delivering: false,
+            executing: None,
+            parents: BTreeMap::new(),
+            tids: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            figures: Figures::default(),
+        }
+    }
+
+    pub fn handle(&mut self, engine: &Engine, context: &mut Context, number: u64, event: &Event<'_>) -> Handled {
+        let part_of_call =
+            matches!(event, Event::Map(_) | Event::Memory(_) | Event::Thread(_) | Event::ThreadEnd(_) | Event::Fork(_));
+        if part_of_call && self.begun && self.pending.is_none() && !self.delivering {
+            return Handled::NotYet;
+        }
+        match event {
+            Event::Start(start) => {
+                self.tids.insert(1, start.identity.pid as i32);
+            }
+            Event::File(file) => self.files.learn(file),
+            Event::Map(map) => {
+                if let Err(problem) = self.map(engine, map) {
+                    return Handled::Stop(Stopped::NoFile(problem));
+                }
+            }
+            Event::Memory(memory) => write(engine, memory.address, memory.bytes),
+            Event::Thread(thread) => {
+                self.tids.insert(thread.child, thread.tid as i32);
+                self.new_thread(engine, context, thread.child);
+            }
+            Event::ThreadEnd(_) => self.ended = true,
+            Event::Call(call) => return self.call(engine, context, number, call),
+            Event::Switch(switch) => return self.switch(engine, context, number, switch),
+            Event::Signal(signal) => return self.signal(context, number, signal),
+            Event::Registers(registers) => return self.registers(engine, context, registers),
+            Event::Exec(_) if self.pending.is_none() => return Handled::NotYet,
+            Event::Exec(_) => self.executing = Some(number),
+            Event::End(ending) => return self.ending(context, number, ending),
+            Event::Instruction(_) => return Handled::NotYet,
+            _ => {}
+        }
+        Handled::Go
+    }
+
+    fn call(&mut self, engine: &Engine, context: &mut Context, number: u64, call: &Call<'_>) -> Handled {
+        let Some(pending) = self.pending.filter(|_| call.thread == self.current) else {
+            return if self.at_stop || self.faulted.is_some() || call.thread != self.current {
+                self.diverge(context, number, &describe(&Event::Call(*call)))
+            } else {
+                Handled::NotYet
+            };
+        };
+        let same = call.number == pending.number as u32
+            && call.arguments.is_none_or(|arguments| arguments == pending.arguments);
+        if !same {
+            return self.diverge(context, number, &describe(&Event::Call(*call)));
+        }
+        self.figures.calls += 1;
+        self.pending = None;
+        if self.wishes.output {
+            show_output(pending, call.result);
+        }
+        for effect in call.effects.iter() {
+            write(engine, effect.address, effect.bytes);
+        }
+        context.gpr[RAX] = call.result as u64;
+        if let Err(got) = self.redo(engine, context, pending, call.result) {
+            return self.diverge_with(context, number, &describe(&Event::Call(*call)), &got);
+        }
+        // A signal may have come before the thread runs on.
+        Handled::Go
+    }
+
+    /// What a call changes besides memory and the result.
+    fn redo(&mut self, engine: &Engine, context: &mut Context, pending: Pending, result: i64) -> Result<(), String> {
+        let Pending { number, arguments } = pending;
+        match number as i64 {
+            // Those that fail may have done a part of their work.
+            libc::SYS_munmap
+            | libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_mremap
+            | libc::SYS_brk
+            | libc::SYS_shmdt
+            | libc::SYS_madvise => {
+                let got = syscalls::redo_mapping(engine, number, arguments);
+                if got != result {
+                    return Err(format!("the result {got:#x}"));
+                }
+            }
+            libc::SYS_arch_prctl if result == 0 => syscalls::redo_arch_prctl(context, arguments),
+            libc::SYS_rt_sigreturn => {
+                frame::pop(context, engine.xstate()).map_err(|_| "a signal frame that cannot be read".to_owned())?;
+            }
+            libc::SYS_vfork | libc::SYS_clone if result == 0 => {
+                let state = frame::state_area(context, engine.xstate()).to_vec();
+                self.parents.insert(self.current, (state, context.clock()));
+                if number as i64 == libc::SYS_clone && arguments[1] != 0 {
+                    context.gpr[RSP] = arguments[1];
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, engine: &Engine, context: &mut Context, number: u64, switch: &Switch) -> Handled {
+        if switch.from != self.current {
+            return self.diverge(context, number, &describe(&Event::Switch(*switch)));
+        }
+        let by_clock = matches!(switch.reason, SwitchReason::QuantumOver);
+        let there = self.ended || if by_clock { self.at_stop } else { self.pending.is_some() };
+        if !there {
+            if self.at_stop || self.pending.is_some() || self.faulted.is_some() {
+                return self.diverge(context, number, &describe(&Event::Switch(*switch)));
+            }
+            return Handled::NotYet;
+        }
+        let differs = !self.ended
+            && (switch.clock != context.clock() || self.wishes.verify && switch.registers != register_digest(context));
+        if differs {
+            return self.diverge(context, number, &describe(&Event::Switch(*switch)));
+        }
+        self.figures.switches += 1;
+        if !self.ended {
+            let aside = self.put_aside(engine, context);
+            self.threads.insert(self.current, aside);
+        }
+        self.ended = false;
+        self.at_stop = false;
+        let Some(next) = self.threads.remove(&switch.to) else {
+            return self.diverge(context, number, "a thread that exists");
+        };
+        self.take_up(engine, context, switch.to, next);
+        Handled::Go
+    }
+
+    fn signal(&mut self, context: &mut Context, number: u64, signal: &Signal<'_>) -> Handled {
+        if signal.thread != self.current {
+            return self.diverge(context, number, &describe(&Event::Signal(*signal)));
+        }
+        // A call that was put off until after the signal is made again.
+        let made_again = self.pending.is_some() && signal.pc == context.pc.wrapping_sub(2);
+        if made_again {
+            self.pending = None;
+            context.pc = signal.pc;
+        }
+        let here = signal.clock == context.clock() && signal.pc == context.pc && self.pending.is_none();
+        let raised = self.faulted.is_some() && signal.place == SignalPlace::AtInstruction;
+        if here && (self.at_stop || raised || signal.place != SignalPlace::AtClock) {
+            self.at_stop = false;
+            self.faulted = None;
+            self.delivering = true;
+            return Handled::Go;
+        }
+        if self.at_stop || self.pending.is_some() || self.faulted.is_some() {
+            return self.diverge(context, number, &describe(&Event::Signal(*signal)));
+        }
+        Handled::NotYet
+    }
+
+    fn registers(&mut self, engine: &Engine, context: &mut Context, registers: &Registers<'_>) -> Handled {
+        // A child in `vfork` still runs: its parent's registers come back when it is gone.
+        if self.parents.contains_key(&self.current) && self.pending.is_none() && !self.delivering {
+            return Handled::NotYet;
+        }
+        self.delivering = false;
+        self.begun = true;
+        let mut words = [0; 20];
+        for (word, value) in words.iter_mut().zip(registers.values.iter()) {
+            *word = value;
+        }
+        context.gpr.copy_from_slice(&words[..16]);
+        context.pc = words[16];
+        context.rflags = words[17];
+        context.set_guest_fs(words[18]);
+        context.guest_gs = words[19];
+        if self.pending.take().is_some()
+            && let Some((state, clock)) = self.parents.remove(&self.current)
+        {
+            frame::state_area(context, engine.xstate()).copy_from_slice(&state);
+            context.set_clock(clock);
+        }
+        Handled::Go
+    }
+
+    fn ending(&mut self, context: &mut Context, number: u64, ending: &End<'_>) -> Handled {
+        let there = match ending.kind {
+            EndKind::Exited(_) => self.pending.is_some() || self.ended,
+            EndKind::Killed(_) => self.pending.is_some() || self.faulted.is_some() || self.at_stop,
+            EndKind::Aborted(_) => return Handled::Stop(Stopped::Cut { event: number }),
+        };
+        // Killed between a call and the next instruction.
+        let here = matches!(ending.kind, EndKind::Killed(_)) && ending.clock == context.clock();
+        if there || here && ending.details.first() == Some(&BETWEEN) { Handled::Finish } else { Handled::NotYet }
+    }
+
+    fn diverge(&self, context: &Context, event: u64, expected: &str) -> Handled {
+        let got = match (self.pending, self.faulted, self.at_stop) {
+            (Some(pending), ..) => describe_call(pending.number, Some(pending.arguments), None),
+            (_, Some(fault), _) => format!("signal {} at {:#x}", fault.signal, fault.address),
+            (.., true) => "the end of its time".to_owned(),
+            _ => "other registers".to_owned(),
+        };
+        self.diverge_with(context, event, expected, &got)
+    }
+
+    fn diverge_with(&self, context: &Context, event: u64, expected: &str, got: &str) -> Handled {
+        Handled::Stop(Stopped::Diverged(Divergence {
+            event,
+            thread: self.current,
+            clock: context.clock(),
+            pc: context.pc,
+            expected: expected.to_owned(),
+            got: got.to_owned(),
+        }))
+    }
+}
+
+/// Writes to the guest's memory what came from outside.
+fn write(engine: &Engine, address: u64, bytes: &[u8]) {
+    engine.world().open_guarded_in(address..address.saturating_add(bytes.len() as u64));
+    // What the kernel could not write then is not in the recording.
+    let _ = kernel::write_bytes(address, bytes);
+}
+
+/// Shows what the guest writes to its standard output and error.
+fn show_output(pending: Pending, result: i64) {
+    let Pending { number, arguments } = pending;
+    if result <= 0 || !(1..=2).contains(&arguments[0]) {
+        return;
+    }
+    let call = effects::Call { number, arguments, result };
+    let _ = effects::sent(&call, &GuestMemory, &mut |span| {
+        kernel::call(libc::SYS_write as u64, [arguments[0], span.address, span.length, 0, 0, 0]);
+    });
+}

@@ -1,0 +1,71 @@
+//! Memory of the guest that the recording says was mapped.
+
+use super::machine::Machine;
+use crate::engine::Engine;
+use crate::kernel;
+use crate::space::{PAGE, Protection, Shared};
+use std::collections::btree_map::Entry;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use trace::event::Map;
+
+impl Machine {
+    pub fn map(&mut self, engine: &Engine, map: &Map<'_>) -> Result<(), String> {
+        let end = map.address.saturating_add(map.length).next_multiple_of(PAGE);
+        let (protection, address) = (u64::from(map.protection), map.address);
+        let file = match (map.content, map.file) {
+            (None, Some(part)) => Some((self.files.open(part.id)?, part.offset)),
+            // What is written through one mapping of a shared file shows in all others.
+            (Some(content), Some(part)) if map.flags & libc::MAP_SHARED as u32 != 0 => {
+                Some((self.shared_file(part.id, part.offset, content)?, part.offset))
+            }
+            // Behind the end of a file there is no memory, which only another file can show.
+            (Some(content), _) => Some((memory_file(content)?, 0)),
+            _ => None,
+        };
+        let shares = map.content.is_some() && map.flags & libc::MAP_SHARED as u32 != 0;
+        let kind = if shares { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let fixed = (kind | libc::MAP_FIXED) as u64;
+        let anonymous = fixed | (libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
+        let arguments = match &file {
+            Some((file, offset)) => [address, map.length, protection, fixed, file.as_raw_fd() as u64, *offset],
+            None => [address, map.length, protection, anonymous, u64::MAX, 0],
+        };
+        if engine.world().space.is_reserved(&(address..end))
+            || kernel::call(libc::SYS_mmap as u64, arguments) as u64 != address
+        {
+            return Err(format!("memory at {address:#x} cannot be mapped"));
+        }
+        let shown = map
+            .file
+            .filter(|_| shares)
+            .map(|part| Shared { object: (u64::MAX, u64::from(part.id)), origin: address.wrapping_sub(part.offset) });
+        if shown.is_some() && map.protection & libc::PROT_EXEC as u32 != 0 {
+            engine.note_shared_code();
+        }
+        engine.world().add_mapping(address..end, Protection(map.protection & 7), shown);
+        Ok(())
+    }
+
+    /// Stands for a file that is mapped shared; `content` is what it holds from `offset` on.
+    fn shared_file(&mut self, id: u32, offset: u64, content: &[u8]) -> Result<OwnedFd, String> {
+        let problem = |error: std::io::Error| format!("no memory for a mapped file: {error}");
+        let file = match self.shared.entry(id) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(File::from(kernel::new_memory_file().map_err(problem)?)),
+        };
+        file.write_all_at(content, offset).map_err(problem)?;
+        file.try_clone().map(OwnedFd::from).map_err(problem)
+    }
+}
+
+/// A file in memory.
+fn memory_file(content: &[u8]) -> Result<OwnedFd, String> {
+    let problem = |error: std::io::Error| format!("no memory for a mapped file: {error}");
+    let file = kernel::new_memory_file().map_err(problem)?;
+    let mut file = File::from(file);
+    file.write_all(content).map_err(problem)?;
+    Ok(file.into())
+}
