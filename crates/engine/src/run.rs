@@ -212,7 +212,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     context.standing = Standing::AtEvent;
     context.recall_signal();
     if let Some(replay) = engine.replaying() {
-        let hot = engine.world().cache.sample(context.pc);
+        let hot = engine.world().sample(context.pc);
         let thread = context.thread;
         replay.stop(engine, context);
         return (hot && thread == context.thread).then(Follower::default);
@@ -224,7 +224,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
         context.release_deferred();
         return None;
     }
-    let hot = engine.world().cache.sample(context.pc);
+    let hot = engine.world().sample(context.pc);
     engine.turn.switch(context, Reason::QuantumOver);
     hot.then(Follower::default)
 }

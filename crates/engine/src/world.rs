@@ -85,6 +85,13 @@ impl World {
         self.cache.host_up_to(&LiveCode(&self.space), pc, end)
     }
 
+    /// A quantum has ended at `branch`; tells whether the thread should be followed from there.
+    pub fn sample(&mut self, branch: u64) -> bool {
+        self.cache.review_hot_paths(&LiveCode(&self.space));
+        self.guard_new_pages();
+        self.cache.sample(branch)
+    }
+
     /// What a thread that is being followed runs next, until it has been followed far enough.
     pub fn follow(&mut self, follower: &mut Follower, pc: u64) -> Option<u64> {
         let code = LiveCode(&self.space);

@@ -176,7 +176,8 @@ impl Assembler {
         self.relative(target)
     }
 
-    fn relative(&mut self, target: u64) -> Patch {
+    /// The displacement of a target that ends the instruction.
+    pub fn relative(&mut self, target: u64) -> Patch {
         let patch = Patch(self.here());
         self.i32(target.wrapping_sub(self.here() + 4) as i32);
         patch

@@ -6,7 +6,7 @@
 
 use crate::code::assembler::Assembler;
 use crate::code::events;
-use crate::code::hot::{Follower, Heat, Next};
+use crate::code::hot::{Follower, Guard, Heat, HotPaths, Next};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
 use crate::code::observe::{Catalogue, Wanted};
 use crate::code::path::{GuestCode, Limits, Path};
@@ -153,6 +153,7 @@ pub struct CodeCache {
     /// Straight runs up to a branch, by where they begin and end.
     approaches: FxHashMap<(u64, u64), u64>,
     heat: Heat,
+    hot_paths: HotPaths,
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
@@ -163,7 +164,7 @@ pub struct CodeCache {
 
 const PAGE: u64 = 4096;
 /// A unit never needs more than this of any region.
-const ROOM: u64 = 64 << 10;
+const ROOM: u64 = 128 << 10;
 /// An upper bound of one exit stub's length.
 const EXIT_SIZE: u64 = 64;
 
@@ -197,6 +198,7 @@ impl CodeCache {
             twins: FxHashMap::default(),
             approaches: FxHashMap::default(),
             heat: Heat::default(),
+            hot_paths: HotPaths::default(),
             catalogue: None,
             single_steps: false,
             intercepts: false,
@@ -292,6 +294,19 @@ impl CodeCache {
         host
     }
 
+    /// Cuts hot paths off where they are often left.
+    pub fn review_hot_paths(&mut self, code: &dyn GuestCode) {
+        let memory = &mut self.memory;
+        let cut = self.hot_paths.review(|counter| {
+            let count = memory.constant(counter);
+            memory.write(counter, &[0; 8]);
+            count
+        });
+        for path in cut {
+            self.add_hot_path(code, &path);
+        }
+    }
+
     /// Takes a sample of where threads are; tells whether the thread should be followed.
     pub fn sample(&mut self, branch: u64) -> bool {
         self.catalogue.is_none() && !self.single_steps && self.heat.sample(branch)
@@ -307,7 +322,7 @@ impl CodeCache {
         self.make_room();
         self.anonymous = true;
         self.detached = true;
-        let host = self.emit(|cache, asm| translate::given(cache, asm, code, block));
+        let (host, _) = self.emit(|cache, asm| translate::given(cache, asm, code, block));
         self.detached = false;
         self.anonymous = false;
         host
@@ -321,7 +336,7 @@ impl CodeCache {
         let old = self.entries.get(&head).copied();
         let repeated = path.repeated();
         let placements = events::place_in_groups(code, &repeated.instructions);
-        let host = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements));
+        let (host, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements));
         if let Some(old) = old {
             let mut asm = Assembler::new(old);
             asm.jump(host);
@@ -330,9 +345,10 @@ impl CodeCache {
         for placement in placements.iter().filter(|placement| placement.amount > 1) {
             let rest = path.from(placement.before % path.instructions.len());
             let pc = rest.instructions[0].ip();
-            let twin = self.emit(|cache, asm| translate::twin(cache, asm, code, &rest));
+            let (twin, _) = self.emit(|cache, asm| translate::twin(cache, asm, code, &rest));
             self.twins.insert(pc, twin);
         }
+        self.hot_paths.add(path.clone(), guards);
         self.stats.hot_paths += 1;
     }
 
@@ -424,26 +440,29 @@ impl CodeCache {
         self.twins.clear();
         self.approaches.clear();
         self.heat = Heat::default();
+        self.hot_paths = HotPaths::default();
         self.memory.rewind(self.empty);
         self.table.fill(self.stubs.indirect_miss);
     }
 
     fn translate(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
         let limits = self.limits;
-        self.emit(|cache, asm| translate::unit(cache, asm, code, pc, limits))
+        self.emit(|cache, asm| translate::unit(cache, asm, code, pc, limits)).0
     }
 
-    fn emit(&mut self, unit: impl FnOnce(&mut CodeCache, &mut Assembler) -> Output) -> u64 {
+    /// Makes a unit; tells where it begins and where it foresees targets.
+    fn emit(&mut self, unit: impl FnOnce(&mut CodeCache, &mut Assembler) -> Output) -> (u64, Vec<Guard>) {
         let started = std::time::Instant::now();
         let mut asm = std::mem::replace(&mut self.assembler, Assembler::new(0));
         asm.restart(self.memory.hot.next());
-        let output = unit(self, &mut asm);
+        let mut output = unit(self, &mut asm);
         let host = self.memory.append(RegionName::Hot, asm.bytes());
         let end = host + asm.bytes().len() as u64;
         self.assembler = asm;
+        let guards = std::mem::take(&mut output.guards);
         self.register(output, host..end);
         self.stats.translation += started.elapsed();
-        host
+        (host, guards)
     }
 
     fn register(&mut self, output: Output, host: Range<u64>) {
@@ -518,6 +537,7 @@ impl CodeCache {
         hit.sort_unstable();
         if !hit.is_empty() {
             self.heat.forget(&range);
+            self.hot_paths.forget(&range);
             self.approaches.clear();
         }
         let units: Vec<u32> = hit.iter().flat_map(|page| self.pages.remove(page).unwrap_or_default()).collect();

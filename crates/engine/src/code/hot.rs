@@ -10,6 +10,56 @@ use iced_x86::{Code, FlowControl, Instruction};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
+/// Where a hot path foresees the target of an indirect branch.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard {
+    /// Counts how often it was wrong.
+    pub counter: u64,
+    /// The branch, by its index in the path that was translated.
+    pub index: usize,
+}
+
+/// A path that was made a unit.
+struct HotPath {
+    path: Path,
+    guards: Vec<Guard>,
+}
+
+/// The hot paths there are, as far as they foresee targets.
+#[derive(Default)]
+pub struct HotPaths {
+    paths: Vec<HotPath>,
+}
+
+impl HotPaths {
+    pub fn add(&mut self, path: Path, guards: Vec<Guard>) {
+        if !guards.is_empty() {
+            self.paths.push(HotPath { path, guards });
+        }
+    }
+
+    /// The code in `range` is no longer what it was.
+    pub fn forget(&mut self, range: &Range<u64>) {
+        let touches = |instruction: &Instruction| instruction.ip() < range.end && range.start < instruction.next_ip();
+        self.paths.retain(|hot| !hot.path.instructions.iter().any(touches));
+    }
+
+    /// Takes paths out that are often left at one of their guards, and tells them cut off there. `surprises` reads a
+    /// counter and sets it back.
+    pub fn review(&mut self, mut surprises: impl FnMut(u64) -> u64) -> Vec<Path> {
+        /// In one quantum.
+        const OFTEN: u64 = 400;
+        let mut cut = Vec::new();
+        self.paths.retain(|hot| {
+            let surprised = |guard: &&Guard| surprises(guard.counter) > OFTEN;
+            let Some(guard) = hot.guards.iter().find(surprised) else { return true };
+            cut.push(hot.path.cut_behind(guard.index % hot.path.instructions.len()));
+            false
+        });
+        cut
+    }
+}
+
 /// How often branches were sampled, and how often paths were made from their targets.
 #[derive(Default)]
 pub struct Heat {
@@ -68,7 +118,7 @@ pub struct Follower {
 }
 
 /// A path has at most this many instructions and blocks.
-const LONGEST: Limits = Limits { instructions: 160, branches: 32 };
+const LONGEST: Limits = Limits { instructions: 512, branches: 96 };
 /// A path that is no loop must be worth its while.
 const SHORTEST: usize = 8;
 const ONE_BLOCK: Limits = Limits { instructions: 64, branches: 1 };
@@ -99,12 +149,15 @@ impl Follower {
         Next::Run(block)
     }
 
-    /// Whether the path can foresee where control goes after the block: not where that changes from time to time.
+    /// Whether the path can foresee where control goes after the block. Indirect jumps and calls often go where they
+    /// went before, and [`HotPaths::review`] finds those that do not; a return from a function that was not
+    /// called on the path may go anywhere.
     fn goes_on_after(&mut self, block: &Path) -> bool {
         match block.instructions.last().map(Instruction::flow_control) {
             Some(FlowControl::Call) => self.calls += 1,
             Some(FlowControl::Return) if self.calls > 0 => self.calls -= 1,
-            Some(FlowControl::Return | FlowControl::IndirectBranch | FlowControl::IndirectCall) => return false,
+            Some(FlowControl::IndirectCall) => self.calls += 1,
+            Some(FlowControl::Return) => return false,
             _ => {}
         }
         true
@@ -124,5 +177,50 @@ fn leads_somewhere(block: &Path) -> bool {
         (End::Continues(_), Some(_)) => true,
         (End::Transfer, Some(last)) => matches!(last.code(), Code::Retnq | Code::Jmp_rm64 | Code::Call_rm64),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    /// `call rax; jmp rbx; ret`
+    const CODE: [u8; 5] = [0xff, 0xd0, 0xff, 0xe3, 0xc3];
+    const HEAD: u64 = 0x1000;
+
+    fn path() -> Path {
+        let instructions = Decoder::with_ip(64, &CODE, HEAD, DecoderOptions::NONE).iter().collect();
+        Path { instructions, end: End::Continues(HEAD) }
+    }
+
+    fn paths() -> HotPaths {
+        let mut paths = HotPaths::default();
+        // The path was translated twice over.
+        let guards = (0..6).map(|index| Guard { counter: index as u64, index });
+        paths.add(path(), guards.collect());
+        paths
+    }
+
+    #[test]
+    fn paths_end_where_they_are_often_left() {
+        let mut paths = paths();
+        assert!(paths.review(|_| 400).is_empty());
+        let cut = paths.review(|counter| if counter == 4 { 401 } else { 0 });
+        assert_eq!(
+            cut.iter().map(|path| (path.instructions.len(), path.end)).collect::<Vec<_>>(),
+            [(2, End::Transfer)]
+        );
+        assert!(paths.review(|_| 1000).is_empty());
+    }
+
+    #[test]
+    fn paths_of_changed_code_are_forgotten() {
+        let mut paths = paths();
+        paths.forget(&(HEAD - 8..HEAD));
+        paths.forget(&(HEAD + 5..HEAD + 8));
+        assert_eq!(paths.paths.len(), 1);
+        paths.forget(&(HEAD + 3..HEAD + 4));
+        assert!(paths.paths.is_empty());
     }
 }

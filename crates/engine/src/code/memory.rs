@@ -137,6 +137,14 @@ impl CodeMemory {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, bytes.len()) };
     }
 
+    /// Reads what `append` has put into the region of constants, and code may have changed.
+    pub fn constant(&self, at: u64) -> u64 {
+        assert!(self.constants.start <= at && at + 8 <= self.constants.next);
+        // SAFETY: the eight bytes lie inside the mapping made by `reserve`, which is never unmapped, and are aligned as
+        // all of the region's entries have their size.
+        unsafe { (at as *const u64).read_volatile() }
+    }
+
     /// Points the displacement at `at` to `target`.
     pub fn aim(&mut self, at: u64, target: u64) {
         let displacement = target.wrapping_sub(at + 4) as i32;

@@ -87,6 +87,11 @@ impl Path {
         Path { instructions: self.instructions.repeat(times), end: self.end }
     }
 
+    /// The path up to and with one of its instructions, which transfers control.
+    pub fn cut_behind(&self, index: usize) -> Path {
+        Path { instructions: self.instructions[..=index].to_vec(), end: End::Transfer }
+    }
+
     /// The path from one of its instructions on; a loop goes round to that instruction.
     pub fn from(&self, index: usize) -> Path {
         let (before, after) = self.instructions.split_at(index);

@@ -13,6 +13,7 @@ pub use branches::{prefix_check, prefix_miss};
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, Step, Trap};
 use crate::code::events::{self, Form, Placement};
+use crate::code::hot::Guard;
 use crate::code::observe::plan::{Cut, Plan};
 use crate::code::path::{End, GuestCode, Limits, Path, is_system_call};
 use crate::context::{Layout, R11, RAX, RCX};
@@ -31,6 +32,7 @@ pub struct Output {
     pub steps: Vec<Step>,
     pub entries: Vec<(u64, u64)>,
     pub instructions: usize,
+    pub guards: Vec<Guard>,
 }
 
 struct Emitter<'a> {
@@ -45,6 +47,10 @@ struct Emitter<'a> {
     own_head: Option<(u64, u64)>,
     /// Ways out of a hot path that must be put in order first.
     departures: Vec<Departure>,
+    /// The path's instruction that is being emitted.
+    index: usize,
+    /// Unexpected targets are counted.
+    counts_surprises: bool,
 }
 
 /// Translates the path at `head` into `asm`.
@@ -87,6 +93,7 @@ pub fn hot(
     placements: &[Placement],
 ) -> Output {
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
+    emitter.counts_surprises = true;
     emitter.add_entry(path.instructions[0].ip());
     emitter.path(code, path, placements);
     emitter.output
@@ -104,14 +111,31 @@ pub fn twin(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, pa
 
 impl Emitter<'_> {
     fn new<'a>(cache: &'a mut CodeCache, asm: &'a mut Assembler, instructions: usize) -> Emitter<'a> {
-        let output = Output { steps: Vec::with_capacity(instructions + 8), entries: Vec::new(), instructions };
+        let output = Output {
+            steps: Vec::with_capacity(instructions + 8),
+            entries: Vec::new(),
+            instructions,
+            guards: Vec::new(),
+        };
         let layout = cache.layout;
-        Emitter { cache, asm, layout, output, ahead: 0, observer: None, own_head: None, departures: Vec::new() }
+        Emitter {
+            cache,
+            asm,
+            layout,
+            output,
+            ahead: 0,
+            observer: None,
+            own_head: None,
+            departures: Vec::new(),
+            index: 0,
+            counts_surprises: false,
+        }
     }
 
     fn path(&mut self, code: &dyn GuestCode, path: &Path, placements: &[Placement]) {
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
+            self.index = index;
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {
                 let branch = path.instructions[placement.branch].ip();
                 self.count_event(placement, instruction, branch);

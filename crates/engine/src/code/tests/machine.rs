@@ -176,6 +176,7 @@ fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i6
                         break;
                     }
                     context.set_quantum(quantum);
+                    cache.review_hot_paths(code);
                     follower = cache.sample(pc).then(Follower::default);
                     cache.host_for(code, pc)
                 }

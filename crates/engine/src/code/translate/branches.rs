@@ -49,8 +49,7 @@ impl Emitter<'_> {
         }
         let constant = self.cache.emit_constant(address);
         self.asm.raw(&[0xff, 0x35]); // push [rip + …]
-        let displacement = constant.wrapping_sub(self.asm.here() + 4) as i32;
-        self.asm.raw(&displacement.to_le_bytes());
+        self.asm.relative(constant);
     }
 
     pub(super) fn spill_for_branch(&mut self, pc: u64) {

@@ -5,6 +5,7 @@ use super::{CX, Emitter};
 use crate::code::assembler::{Condition, Patch};
 use crate::code::cache::{Counting, Disturbance};
 use crate::code::events;
+use crate::code::hot::Guard;
 use crate::code::path::GuestCode;
 
 /// A jump out of a hot path, and what it has to put in order.
@@ -20,8 +21,8 @@ enum Destination {
     Guest(u64),
     /// An exit stub.
     Stub(u64),
-    /// What RCX says, less what was expected.
-    Unexpected(u64),
+    /// What RCX says, less what was expected; that is counted in `counter`.
+    Unexpected { expected: u64, counter: Option<u64> },
 }
 
 impl Emitter<'_> {
@@ -45,7 +46,9 @@ impl Emitter<'_> {
 
     /// Goes to an address that differs from the expected one by what is in RCX.
     pub(super) fn depart_to_unexpected(&mut self, expected: u64) {
-        self.depart_later(None, Destination::Unexpected(expected));
+        let counter = self.counts_surprises.then(|| self.cache.emit_constant(0));
+        self.output.guards.extend(counter.map(|counter| Guard { counter, index: self.index }));
+        self.depart_later(None, Destination::Unexpected { expected, counter });
     }
 
     fn depart_later(&mut self, condition: Option<Condition>, to: Destination) {
@@ -74,13 +77,25 @@ impl Emitter<'_> {
                     self.give_back(0, false);
                     self.asm.jump(stub);
                 }
-                Destination::Unexpected(expected) => {
+                Destination::Unexpected { expected, counter } => {
                     subtract_from_rcx(self.asm, expected.wrapping_neg());
+                    if let Some(counter) = counter {
+                        self.count_surprise(counter);
+                    }
                     self.give_back(expected, false);
                     self.jump_through_table();
                 }
             }
         }
+    }
+
+    /// Adds one to a counter, through R11, whose value is in its slot.
+    fn count_surprise(&mut self, counter: u64) {
+        self.asm.raw(&[0x4c, 0x8b, 0x1d]); // mov r11, [rip + …]
+        self.asm.relative(counter);
+        self.asm.raw(&[0x4d, 0x8d, 0x5b, 0x01]); // lea r11, [r11 + 1]
+        self.asm.raw(&[0x4c, 0x89, 0x1d]); // mov [rip + …], r11
+        self.asm.relative(counter);
     }
 
     /// Gives the events ahead back to the budget.
