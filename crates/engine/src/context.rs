@@ -46,7 +46,8 @@ pub struct Context {
     /// One more than the clock events the thread may still pass before it must leave translated code: the check
     /// subtracts one and leaves at zero, so that the event itself has not happened yet.
     pub budget: i64,
-    /// Events taken out of `budget` by a stop request; they are given back when the request has been served.
+    /// Events that are granted but not in `budget`: those of later slices, and what a stop request has taken away until
+    /// it has been served.
     pub deferred: i64,
     /// All events ever granted; what is left of them is in `budget` and `deferred`.
     pub granted: i64,
@@ -162,6 +163,9 @@ pub fn of_this_thread() -> &'static mut Context {
     unsafe { &mut *pointer() }
 }
 
+/// Quanta are cut into slices of so many events, whose ends show where the program is hot.
+pub const SLICE: i64 = 50_000;
+
 impl Context {
     /// The thread's deterministic time: how many clock events it has passed.
     pub fn clock(&self) -> u64 {
@@ -191,13 +195,16 @@ impl Context {
     /// Starts a new quantum of `events` clock events; what was left of the last one is forfeit.
     pub fn set_quantum(&mut self, events: i64) {
         self.granted += events - (self.budget - 1) - self.deferred;
-        self.budget = 1 + events;
-        self.deferred = 0;
+        self.budget = 1;
+        self.deferred = events;
+        self.release_deferred();
     }
 
-    /// Gives back what a stop request took away.
+    /// Gives a slice of what was deferred to the budget.
     pub fn release_deferred(&mut self) {
-        self.budget += std::mem::take(&mut self.deferred);
+        let slice = self.deferred.min(SLICE);
+        self.budget += slice;
+        self.deferred -= slice;
     }
 
     /// Undoes a count of `amount` events that the budget did not reach for.

@@ -10,7 +10,7 @@ mod mapping;
 mod threads;
 mod words;
 
-use crate::context::{Context, Fault, R11, RAX, RCX};
+use crate::context::{Context, Fault, R11, RAX, RCX, SLICE};
 use crate::engine::{Engine, ThreadFacts};
 use crate::kernel;
 use crate::signals::deliver;
@@ -76,9 +76,6 @@ pub struct Figures {
     pub switches: u64,
     pub calls: u64,
 }
-
-/// Quanta are cut into slices, whose ends show where the program is hot.
-const SLICE: u64 = 50_000;
 
 pub struct Replay {
     state: Mutex<State>,
@@ -239,8 +236,8 @@ impl State {
 
     /// Lets the thread run to where the next event wants it.
     fn arm(&mut self, context: &mut Context) {
-        let left = self.target(context).map_or(SLICE, |clock| clock.saturating_sub(context.clock()));
-        context.set_quantum(left.min(SLICE) as i64);
+        let left = self.target(context).map_or(SLICE, |clock| clock.saturating_sub(context.clock()) as i64);
+        context.set_quantum(left.min(SLICE));
     }
 
     fn diverged(&mut self, context: &Context, got: &str) -> Stopped {

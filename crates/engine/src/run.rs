@@ -206,7 +206,7 @@ fn ask_machine(engine: &Engine, context: &mut Context) {
     context.standing = Standing::Anywhere;
 }
 
-/// The budget is used up, or a stop request took it. Where quanta keep ending, the thread is to be followed.
+/// The budget is used up, or a stop request took it. Where slices keep ending, the thread is to be followed.
 fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     context.budget = 1;
     context.standing = Standing::AtEvent;
@@ -220,12 +220,12 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     if context.has_pending_signal() {
         return None; // delivered before anything else runs, which gives the budget back
     }
+    let hot = engine.world().sample(context.pc);
     if context.deferred > 0 {
         context.release_deferred();
-        return None;
+    } else {
+        engine.turn.switch(context, Reason::QuantumOver);
     }
-    let hot = engine.world().sample(context.pc);
-    engine.turn.switch(context, Reason::QuantumOver);
     hot.then(Follower::default)
 }
 

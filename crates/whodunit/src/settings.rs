@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use sched::{Policy, Random, RoundRobin};
 
-pub const DEFAULT_QUANTUM: u64 = 50_000;
+pub const DEFAULT_QUANTUM: u64 = 200_000;
 pub const DEFAULT_CACHE: u64 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
