@@ -7,7 +7,7 @@ use crate::context::{Context, Fault};
 use crate::journal::Writing;
 use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
 use crate::private::PrivateDescriptors;
-use crate::replay::{Figures, Replay, Stopped};
+use crate::replay::{Figures, Replay, Rerun, Stopped};
 use crate::signals::frame::XState;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
@@ -105,6 +105,8 @@ pub trait Host: Send + Sync {
     fn passed(&self, _passed: &Passed<'_>) {}
     /// A replay has come to the guest's own end.
     fn replayed(&self, _figures: Figures) {}
+    /// A run that was to leave its recording has ended.
+    fn reran(&self, _rerun: &Rerun) {}
     /// One line for the user, at most once for each cause.
     fn notice(&self, line: &str);
 }
@@ -221,6 +223,10 @@ impl Engine {
 
     pub fn replay_finished(&self, figures: Figures) {
         self.host.replayed(figures);
+    }
+
+    pub fn reran(&self, rerun: &Rerun) {
+        self.host.reran(rerun);
     }
 
     pub fn get() -> &'static Engine {

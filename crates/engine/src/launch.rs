@@ -15,7 +15,7 @@ use crate::journal::{self, Journal, Writing};
 use crate::kernel;
 use crate::observation;
 use crate::private::PrivateDescriptors;
-use crate::replay::{Files, Leg, Replay, Wishes};
+use crate::replay::{Files, Leg, Plan, Replay, Wishes};
 use crate::signals::{Action, Actions, frame, host};
 use crate::space::{GuestSpace, Zones};
 use crate::turn::Turn;
@@ -103,6 +103,8 @@ pub struct Recorded {
     /// Where the program was linked to, if at a fixed address: decides the layout.
     pub fixed_span: Option<(u64, u64)>,
     pub wishes: Wishes,
+    /// What to do differently, if anything.
+    pub plan: Option<Plan>,
 }
 
 /// Runs a recording in this process; returns only if it could not be started.
@@ -120,6 +122,7 @@ pub fn replay(
     let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
     observe(&mut cache, &options);
     cache.intercepts = true;
+    cache.stop_at_places(recorded.plan.iter().flat_map(Plan::places));
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
@@ -127,7 +130,7 @@ pub fn replay(
     let process =
         Process { executable: recorded.executable, command_line: recorded.command_line, ..Process::default() };
     let world = World::new(cache, space, Actions::default(), process);
-    let replay = Replay::new(recorded.first, recorded.others, recorded.files, recorded.wishes);
+    let replay = Replay::new(recorded.first, recorded.others, recorded.files, recorded.wishes, recorded.plan);
     // The recording says where it begins.
     start(world, (0, 0), options, policy, private, host, Tape::Replay(Box::new(replay)))
 }

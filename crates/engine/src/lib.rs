@@ -34,4 +34,7 @@ pub use observation::{
     Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
 };
 pub use private::PrivateLog;
-pub use replay::{Divergence, Figures, Files, Leg, Stopped, Wishes};
+pub use replay::{
+    Divergence, Ending, Figures, Files, Leaving, Leg, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn, Wishes,
+    Written,
+};

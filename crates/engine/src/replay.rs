@@ -5,9 +5,20 @@
 //! thread that runs stops by its clock where the next event says so, and whatever else it does must be what the next
 //! event tells: if not, the run has diverged.
 
+mod answers;
+mod calls;
+mod course;
+mod free;
+mod futexes;
+mod kept;
 mod machine;
 mod mapping;
+mod outcome;
+mod overlay;
+mod plan;
 mod threads;
+mod waits;
+mod whatif;
 mod words;
 
 use crate::context::{Context, Fault, R11, RAX, RCX, SLICE};
@@ -21,9 +32,12 @@ use std::sync::{Mutex, MutexGuard};
 use threads::facts_of;
 use trace::Cursor;
 use trace::event::{self, End, EndKind, Event, Instruction, Signal, SignalPlace};
+use whatif::WhatIf;
 use words::describe;
 
 pub use machine::BETWEEN;
+pub use outcome::{Ending, Leaving, Rerun, Turn, Written};
+pub use plan::{Passage, Plan, Point, Spot, Step};
 
 /// Where mapped files come from.
 pub trait Files: Send {
@@ -94,14 +108,17 @@ struct State {
     /// The legs to come, the next one last.
     legs: Vec<Leg>,
     machine: Machine,
+    /// What the run is to do differently, if anything.
+    what_if: Option<Box<WhatIf>>,
 }
 
 impl Replay {
     /// Replays the legs one after the other.
-    pub fn new(first: Leg, mut others: Vec<Leg>, files: Box<dyn Files>, wishes: Wishes) -> Replay {
+    pub fn new(first: Leg, mut others: Vec<Leg>, files: Box<dyn Files>, wishes: Wishes, plan: Option<Plan>) -> Replay {
         others.reverse();
         let machine = Machine::new(files, wishes);
-        let state = State { cursor: first.cursor, until: first.until, legs: others, machine };
+        let what_if = plan.map(|plan| Box::new(WhatIf::new(plan)));
+        let state = State { cursor: first.cursor, until: first.until, legs: others, machine, what_if };
         Replay { state: Mutex::new(state) }
     }
 
@@ -123,14 +140,22 @@ impl Replay {
         context.pc = next;
         let mut state = self.state();
         state.machine.pending = Some(Pending { number, arguments });
-        state.follow(engine, context);
+        match state.free_run(engine, context) {
+            Some(mut run) => run.call(),
+            None => state.follow(engine, context),
+        }
     }
 
     /// The thread's budget is used up, right before an event of its clock.
     pub fn stop(&self, engine: &Engine, context: &mut Context) {
         let mut state = self.state();
+        if let Some(mut run) = state.free_run(engine, context) {
+            return run.stop();
+        }
         state.machine.at_stop = true;
-        if state.target(context).is_some_and(|clock| clock <= context.clock()) {
+        if state.leaves_at_clock(engine, context) {
+            // The plan has seen to what comes next.
+        } else if state.target(context).is_some_and(|clock| clock <= context.clock()) {
             state.follow(engine, context);
         } else {
             state.arm(context);
@@ -138,17 +163,23 @@ impl Replay {
         state.machine.at_stop = false;
     }
 
-    /// An instruction faulted.
-    pub fn fault(&self, engine: &Engine, context: &mut Context, fault: Fault) {
+    /// An instruction faulted. False if the guest's handler is to run, which no recording tells.
+    pub fn fault(&self, engine: &Engine, context: &mut Context, fault: Fault) -> bool {
         let mut state = self.state();
         state.machine.faulted = Some(fault);
-        state.follow(engine, context);
+        if state.free_run(engine, context).is_none() {
+            state.follow(engine, context);
+        }
         state.machine.faulted = None;
+        state.free_run(engine, context).is_none_or(|mut run| run.fault(fault))
     }
 
     /// An instruction asks the machine; the recording has the answer.
     pub fn instruction(&self, engine: &Engine, context: &mut Context) -> Vec<u64> {
         let mut state = self.state();
+        if let Some(values) = state.free_instruction(engine, context) {
+            return values;
+        }
         let current = state.machine.current;
         let inherited = !state.legs.is_empty();
         let answer = state.cursor.peek().and_then(|record| match record.event {
@@ -196,7 +227,12 @@ impl State {
     /// Handles events until the thread is to run on.
     fn follow(&mut self, engine: &Engine, context: &mut Context) {
         loop {
-            let State { cursor, machine, legs, .. } = self;
+            if let Some(next) = self.cursor.peek().map(|record| record.number)
+                && self.leaves_at_event(engine, context, next)
+            {
+                return;
+            }
+            let State { cursor, machine, legs, what_if, .. } = self;
             let Some(record) = cursor.peek() else {
                 let cut = Stopped::Cut { event: machine.figures.events };
                 end(engine, &machine.executing.map_or(cut, |event| Stopped::Executed { event }));
@@ -207,12 +243,16 @@ impl State {
             let handled = machine.handle(engine, context, record.number, &record.event);
             match handled {
                 Handled::Go => {
+                    State::note_passed(what_if, engine, context, &record.event, machine);
                     engine.replay_passed(context, record.number, &record.event, !legs.is_empty());
                     self.take();
                 }
                 Handled::NotYet => break,
                 Handled::Finish => {
                     let Some(Event::End(ending)) = cursor.peek().map(|record| record.event) else { break };
+                    if let Some(what_if) = what_if {
+                        whatif::finish(engine, machine, what_if, context, ending.kind, machine.faulted);
+                    }
                     finish(engine, machine, context, &ending);
                 }
                 Handled::Stop(stopped) => end(engine, &stopped),
@@ -236,7 +276,9 @@ impl State {
 
     /// Lets the thread run to where the next event wants it.
     fn arm(&mut self, context: &mut Context) {
-        let left = self.target(context).map_or(SLICE, |clock| clock.saturating_sub(context.clock()) as i64);
+        let planned = self.what_if.as_ref().and_then(|what_if| what_if.course.clock_for(context.thread));
+        let stop = self.target(context).into_iter().chain(planned.filter(|clock| *clock >= context.clock())).min();
+        let left = stop.map_or(SLICE, |clock| clock.saturating_sub(context.clock()) as i64);
         context.set_quantum(left.min(SLICE));
     }
 

@@ -35,6 +35,7 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
     let steps_singly = engine.steps_singly();
     let mut step = None;
     let mut follower: Option<Follower> = None;
+    let mut passing = None;
     let mut host = LOOK_UP;
     loop {
         if host == LOOK_UP {
@@ -79,6 +80,12 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
                 step = begin_step(engine, context);
                 engine.world().host_for_step(pc)
             }
+            Exit::Place { pc } => {
+                context.pc = pc;
+                passing =
+                    engine.replaying().is_none_or(|replay| replay.place(engine, context)).then_some(context.thread);
+                passing.map_or(LOOK_UP, |_| engine.world().host_past(pc))
+            }
             Exit::Budget { .. } | Exit::Arrived { .. } => match short_of_budget(engine, context, exit) {
                 Some(host) => host,
                 None => {
@@ -88,7 +95,31 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
             },
             _ => go_on(engine, context, exit),
         };
+        if let Some(thread) = passing
+            && !stays_at_place(exit, host)
+        {
+            passing = None;
+            if has_passed(exit) && engine.replaying().is_some_and(|replay| replay.passed_place(engine, context, thread))
+            {
+                host = LOOK_UP;
+            }
+        }
     }
+}
+
+/// Whether the instruction of a place is still to run, from the translation that comes next.
+fn stays_at_place(exit: Exit, next: Host) -> bool {
+    match exit {
+        Exit::Place { .. } | Exit::Step { .. } => true,
+        // The write is let through.
+        Exit::Fault => next != LOOK_UP,
+        _ => false,
+    }
+}
+
+/// Whether the instruction that ran by itself was completed.
+fn has_passed(exit: Exit) -> bool {
+    matches!(exit, Exit::Indirect | Exit::Direct { .. } | Exit::SystemCall { .. } | Exit::Instruction { .. })
 }
 
 /// The translation of where the thread stands, after what has to come first.
@@ -156,6 +187,7 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
         Exit::Interrupted
         | Exit::SystemCall { .. }
         | Exit::Step { .. }
+        | Exit::Place { .. }
         | Exit::Budget { .. }
         | Exit::Arrived { .. } => {}
     }

@@ -124,6 +124,11 @@ impl World {
         self.cache.host_for_step(&LiveCode(&self.space), pc)
     }
 
+    /// A throw-away translation of one instruction that plans speak of.
+    pub fn host_past(&mut self, pc: u64) -> u64 {
+        self.cache.host_past(&LiveCode(&self.space), pc)
+    }
+
     pub fn host_for_indirect(&mut self, pc: u64) -> u64 {
         let host = self.cache.host_for_indirect(&LiveCode(&self.space), pc);
         self.guard_new_pages();

@@ -7,6 +7,7 @@ mod mapped_files;
 pub mod pack;
 mod player;
 mod recorder;
+pub mod rerun;
 
 pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
 pub use recorder::{Facts, Limits, Origin, Recorder, Words};

@@ -182,6 +182,10 @@ impl engine::Host for Terminal {
         self.replay.as_ref().map_or(0, |view| view.stopped(stopped))
     }
 
+    fn reran(&self, rerun: &engine::Rerun) {
+        with_room(&|| crate::rerun::answer(rerun));
+    }
+
     fn replayed(&self, figures: Figures) {
         if let Some(view) = &self.replay {
             view.finished(figures);

@@ -15,6 +15,7 @@ mod place;
 mod record;
 mod recordings;
 mod replay;
+mod rerun;
 mod rm;
 mod run;
 mod scene;
@@ -70,6 +71,8 @@ enum Verb {
     Replay(replay::Arguments),
     /// Check that a recording replays exactly as it was recorded
     Verify(verify::Arguments),
+    /// Run a recording again, but differently from some point on: another order, another branch
+    Rerun(rerun::Arguments),
     /// Tell who wrote what is in memory: thread, function, line, old and new value
     #[command(name = "last-write")]
     LastWrite(last_write::Arguments),
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Record(arguments) => record::run(arguments),
         Verb::Replay(arguments) => replay::run(arguments),
         Verb::Verify(arguments) => verify::run(&arguments),
+        Verb::Rerun(arguments) => rerun::run(&arguments),
         Verb::Ls(arguments) => ls::run(arguments),
         Verb::Show(arguments) => show::run(arguments),
         Verb::Rm(arguments) => rm::run(arguments),

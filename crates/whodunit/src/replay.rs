@@ -4,9 +4,10 @@ use crate::host::Terminal;
 use crate::last_write::{Inquiry, Question};
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
-use crate::{pack, status, voice};
+use crate::{pack, rerun, status, voice};
 use clap::Args;
 use engine::{Observation, Options, Program, Stopped, Wishes};
+use session::rerun::Plan;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -43,6 +44,9 @@ pub struct Arguments {
     /// Answer a question about memory at the end, on standard output
     #[arg(long, hide = true, value_name = "QUESTION")]
     inquire: Option<Question>,
+    /// Leave the recording as this plan has it, and tell the outcome on standard output
+    #[arg(long, hide = true, value_name = "PLAN")]
+    rerun: Option<String>,
     /// The recording: a name that `whodunit ls` shows, a path, or `latest`
     #[arg(value_name = "REC")]
     recording: OsString,
@@ -55,10 +59,14 @@ pub fn run(arguments: Arguments) -> ExitCode {
     };
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     let wishes = Wishes { output: !arguments.quiet, verify: arguments.check, to: arguments.to };
-    let recorded = match session::recorded(&recording, log, wishes) {
+    let mut recorded = match session::recorded(&recording, log, wishes) {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
     };
+    match planned(arguments.rerun.as_deref(), &recording, log) {
+        Ok(plan) => recorded.plan = plan,
+        Err(problem) => return refuse(&problem),
+    }
     let inquiry = arguments.inquire.clone().map(Inquiry::new);
     let options = Options {
         follow: None,
@@ -76,6 +84,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(never) => match never {},
         Err(error) => refuse(&error.to_string()),
     }
+}
+
+/// The plan, if there is one, as the engine takes it.
+fn planned(text: Option<&str>, recording: &Recording, log: u32) -> Result<Option<engine::Plan>, String> {
+    let Some(text) = text else { return Ok(None) };
+    let plan = Plan::read(text).map_err(|error| error.to_string())?;
+    rerun::prepare(&plan, recording, log).map(Some)
 }
 
 fn settings(report: bool) -> Settings {

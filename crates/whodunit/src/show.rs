@@ -7,6 +7,7 @@ mod image;
 mod mappings;
 mod overview;
 mod processes;
+mod recorded;
 mod schedule;
 mod tally;
 
@@ -20,6 +21,7 @@ use trace::{Ending, Log, Recording, State, Store};
 use crate::pack;
 use crate::recordings::{Trouble, conclude, name_of};
 use image::Image;
+pub use recorded::{Recorded, recorded};
 
 const AFTER_HELP: &str = "\
 REC is a recording's name, a program's name (its newest recording), `latest`, or a path.

@@ -15,6 +15,7 @@ use crate::code::translate::{self, Output};
 use crate::context::Layout;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Why translated code left.
@@ -35,6 +36,8 @@ pub enum Exit {
     Budget { pc: u64, branch: u64, amount: u8, record: Option<(u32, u16)> },
     /// The instruction at `pc` is to be observed by the engine, before and after it has run.
     Step { pc: u64 },
+    /// The thread is about to run an instruction that a plan speaks of.
+    Place { pc: u64 },
     /// The instruction at `pc` asks the machine, and the run is written down or comes from a recording.
     Instruction { pc: u64 },
     /// The end of a run up to a given instruction.
@@ -160,6 +163,8 @@ pub struct CodeCache {
     pub single_steps: bool,
     /// Instructions whose outcome the machine decides leave.
     pub intercepts: bool,
+    /// Instructions before which translated code leaves.
+    places: BTreeSet<u64>,
 }
 
 const PAGE: u64 = 4096;
@@ -202,6 +207,7 @@ impl CodeCache {
             catalogue: None,
             single_steps: false,
             intercepts: false,
+            places: BTreeSet::new(),
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
         cache.empty = cache.memory.mark();
@@ -218,6 +224,16 @@ impl CodeCache {
     pub fn step_singly(&mut self) {
         self.limits = Limits { instructions: 1, branches: 1 };
         self.single_steps = true;
+    }
+
+    /// Leaves translated code before each of these instructions, by [`Exit::Place`].
+    pub fn stop_at_places(&mut self, places: impl Iterator<Item = u64>) {
+        self.places.extend(places);
+    }
+
+    /// Whether the unit under translation may not run the instruction at `pc` but must leave before it.
+    pub(super) fn stops_before(&self, pc: u64) -> bool {
+        self.places.contains(&pc)
     }
 
     pub fn catalogue(&self) -> Option<&Catalogue> {
@@ -279,6 +295,14 @@ impl CodeCache {
         host
     }
 
+    /// The same with observation: for an instruction that others leave before.
+    pub fn host_past(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        let single_steps = std::mem::replace(&mut self.single_steps, true);
+        let host = self.host_for_once(code, pc);
+        self.single_steps = single_steps;
+        host
+    }
+
     /// A translation of the straight run from `pc` up to the branch at `end`, for a thread that is to stop right there.
     pub fn host_up_to(&mut self, code: &dyn GuestCode, pc: u64, end: u64) -> u64 {
         if let Some(&host) = self.approaches.get(&(pc, end)) {
@@ -309,7 +333,8 @@ impl CodeCache {
 
     /// Takes a sample of where threads are; tells whether the thread should be followed.
     pub fn sample(&mut self, branch: u64) -> bool {
-        self.catalogue.is_none() && !self.single_steps && self.heat.sample(branch)
+        // A hot path would run past the places where threads are to leave.
+        self.catalogue.is_none() && !self.single_steps && self.places.is_empty() && self.heat.sample(branch)
     }
 
     /// What a followed thread that goes on at `pc` should do.

@@ -58,8 +58,16 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let wanted = cache.catalogue().map(|catalogue| catalogue.wanted);
     let mut cut = wanted.map(Cut::new);
     let stop_at = cache.stop_at();
+    if cache.stops_before(head) && !cache.is_anonymous() {
+        let mut emitter = Emitter::new(cache, asm, 0);
+        emitter.entry(head);
+        emitter.leave_for(head, Exit::Place { pc: head });
+        return emitter.output;
+    }
     let admits = |instruction: &Instruction| {
-        stop_at != Some(instruction.ip()) && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
+        stop_at != Some(instruction.ip())
+            && !cache.stops_before(instruction.ip())
+            && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let placements = events::place(code, &path.instructions);

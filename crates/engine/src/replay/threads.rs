@@ -18,6 +18,17 @@ pub struct Aside {
     pending: Option<Pending>,
 }
 
+impl Aside {
+    pub fn pending(&self) -> Option<Pending> {
+        self.pending
+    }
+
+    /// The call is taken care of elsewhere.
+    pub fn forget_pending(&mut self) {
+        self.pending = None;
+    }
+}
+
 impl Machine {
     pub fn put_aside(&mut self, engine: &Engine, context: &mut Context) -> Aside {
         Aside {

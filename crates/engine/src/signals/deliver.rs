@@ -77,7 +77,9 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
     };
     context.fault = fault;
     if let Some(replay) = engine.replaying() {
-        return replay.fault(engine, context, fault);
+        if replay.fault(engine, context, fault) {
+            return;
+        }
     }
     let blocked = context.signal_mask & bit(fault.signal) != 0;
     let action = engine.world().actions(context).get(fault.signal);
@@ -87,7 +89,15 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
     deliver(engine, context, fault.signal, &info, [fault.error, fault.trap, fault.address], SignalPlace::AtInstruction);
 }
 
-fn deliver(engine: &Engine, context: &mut Context, signal: i32, info: &[u64; 16], fault: [u64; 3], place: SignalPlace) {
+/// Runs the guest's handler of a signal, or does what is to be done where there is none.
+pub fn deliver(
+    engine: &Engine,
+    context: &mut Context,
+    signal: i32,
+    info: &[u64; 16],
+    fault: [u64; 3],
+    place: SignalPlace,
+) {
     let pc = context.pc;
     let action = engine.world().actions(context).get(signal);
     let old_mask = context.suspended_mask.take().unwrap_or(context.signal_mask);

@@ -115,6 +115,11 @@ pub fn redo_mapping(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
     }
 }
 
+/// Maps memory that no recording tells of, in a replay that has left its own.
+pub fn map_memory(engine: &Engine, context: &Context, arguments: Arguments) -> i64 {
+    memory::map(engine, context, arguments)
+}
+
 /// Sets a segment base again, for a replay.
 pub fn redo_arch_prctl(context: &mut Context, arguments: Arguments) {
     if matches!(arguments[0], ARCH_SET_FS | ARCH_SET_GS) {

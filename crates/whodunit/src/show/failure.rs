@@ -220,6 +220,15 @@ fn functions(
     }
 }
 
+/// Every file that is mapped, and what stands in the way of names.
+pub fn whole_space(mappings: &Mappings, recording: &Recording) -> (AddressSpace, Vec<String>) {
+    let mut files = Files::new(mappings, recording);
+    let code = mappings.regions().filter(|region| region.executable && region.file.is_some());
+    let starts: Vec<u64> = code.map(|region| region.start).collect();
+    let space = address_space(starts.into_iter(), mappings, &mut files);
+    (space, files.gaps())
+}
+
 /// Where the files of a recording are now; each is looked at once.
 struct Files<'a> {
     mappings: &'a Mappings,

@@ -67,7 +67,12 @@ impl Emitter<'_> {
 
     /// Leaves at once: the engine runs the instruction by itself, to see what it accesses.
     pub(super) fn leave_to_engine(&mut self, pc: u64) {
-        self.leave(pc, Exit::Step { pc });
+        self.leave_for(pc, Exit::Step { pc });
+    }
+
+    /// Leaves at once, with the guest's state as it is at `pc`.
+    pub(super) fn leave_for(&mut self, pc: u64, exit: Exit) {
+        self.leave(pc, exit);
         self.separate_from_last_entry();
     }
 

@@ -1,0 +1,357 @@
+//! System calls of a free run: from the recording while they match, else carried out on the run's own memory, threads,
+//! clock and files. Nothing reaches the outside; a call that would have to ends the run.
+
+use super::answers::{Answer, subject};
+use super::free::{Reply, Run, Status};
+use super::kept::{MOST_MOVED, new_mask, sent, set_action};
+use super::machine::Pending;
+use super::outcome::Ending;
+use crate::kernel;
+use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, deliver, frame};
+use crate::syscalls::{self, error};
+use trace::event::SignalPlace;
+
+impl Run<'_> {
+    /// Carries out the current thread's call.
+    pub fn carry_out(&mut self, pending: Pending) -> Reply {
+        let Pending { number, arguments } = pending;
+        let [first, second, third, ..] = arguments;
+        match number as i64 {
+            libc::SYS_mmap if arguments[3] & libc::MAP_ANONYMOUS as u64 != 0 => {
+                Reply::Result(syscalls::map_memory(self.engine, self.context, arguments))
+            }
+            libc::SYS_munmap
+            | libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_mremap
+            | libc::SYS_brk
+            | libc::SYS_madvise => Reply::Result(syscalls::redo_mapping(self.engine, number, arguments)),
+            libc::SYS_futex => self.futex(pending),
+            libc::SYS_sched_yield => Reply::Yields,
+            libc::SYS_nanosleep => self.sleep(self.deadline(0, first, false)),
+            libc::SYS_clock_nanosleep => {
+                self.sleep(self.deadline(first, third, second & libc::TIMER_ABSTIME as u64 != 0))
+            }
+            libc::SYS_poll if second == 0 && (third as i32) >= 0 => {
+                Reply::Waits(Status::Sleeping { until: self.free.time + (third & 0xffff_ffff) * 1_000_000 })
+            }
+            libc::SYS_clone => self.clone_thread(pending),
+            libc::SYS_clone3 | libc::SYS_rseq => Reply::Result(error(libc::ENOSYS)),
+            libc::SYS_exit => self.exit_thread(first),
+            libc::SYS_exit_group => self.conclude(Ending::Exited(first as i32 & 0xff)),
+            libc::SYS_tgkill => self.send(pending, Some(second), third),
+            libc::SYS_tkill => self.send(pending, Some(first), second),
+            libc::SYS_kill => self.send(pending, None, second),
+            libc::SYS_rt_sigreturn => self.return_from_handler(),
+            _ => Reply::Result(self.carry_out_quietly(pending)),
+        }
+    }
+
+    /// Calls that change neither who runs nor where.
+    fn carry_out_quietly(&mut self, pending: Pending) -> i64 {
+        let Pending { number, arguments } = pending;
+        let [first, second, third, ..] = arguments;
+        let context = &mut *self.context;
+        match number as i64 {
+            libc::SYS_gettid => i64::from(self.tid()),
+            libc::SYS_set_tid_address => {
+                context.clear_tid = first;
+                i64::from(self.tid())
+            }
+            libc::SYS_set_robust_list => {
+                context.robust_list = first;
+                0
+            }
+            libc::SYS_rt_sigprocmask => {
+                let old = context.signal_mask;
+                context.signal_mask = new_mask(old, first, second).unwrap_or(old);
+                if third == 0 { 0 } else { store(self.engine, third, &old.to_le_bytes()) }
+            }
+            libc::SYS_rt_sigaction if (1..=64).contains(&first) => {
+                let old = self.engine.world().actions(context).get(first as i32).words();
+                set_action(self.engine, context, first, second);
+                let old: Vec<u8> = old.iter().flat_map(|word| word.to_le_bytes()).collect();
+                if third == 0 { 0 } else { store(self.engine, third, &old) }
+            }
+            libc::SYS_sigaltstack => {
+                let old: Vec<u8> = context.alternate_stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+                if let Ok(words) = kernel::read::<[u64; 3]>(first) {
+                    context.alternate_stack = words;
+                }
+                if second == 0 { 0 } else { store(self.engine, second, &old) }
+            }
+            libc::SYS_arch_prctl => {
+                syscalls::redo_arch_prctl(context, arguments);
+                0
+            }
+            _ => self.ask(pending),
+        }
+    }
+
+    /// Calls that are about the outside world.
+    fn ask(&mut self, pending: Pending) -> i64 {
+        let Pending { number, arguments } = pending;
+        if let Some(result) = self.own_file(pending) {
+            return result;
+        }
+        if is_output(number) {
+            return self.write(pending);
+        }
+        let thread = self.machine.current;
+        if let Some(subject) = subject(number, arguments) {
+            let recorded = match number as i64 {
+                libc::SYS_clock_gettime | libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_getrandom => {
+                    self.kept.answers.own_fact(thread, subject)
+                }
+                _ => self.kept.answers.fact(thread, subject),
+            };
+            return match recorded {
+                Some(answer) => self.apply(&answer, pending),
+                None => self.make_up(pending),
+            };
+        }
+        match self.kept.answers.outside(thread, number, &arguments) {
+            Some(answer) => self.apply(&answer, pending),
+            None => match self.beyond_the_recording(pending) {
+                Some(result) => result,
+                None => self.needs(pending),
+            },
+        }
+    }
+
+    /// Gives a recorded answer.
+    fn apply(&mut self, answer: &Answer, pending: Pending) -> i64 {
+        let Pending { number, arguments } = pending;
+        for (address, bytes) in &answer.memory {
+            let _ = store(self.engine, answer.moved(*address, &arguments), bytes);
+        }
+        if number as i64 == libc::SYS_clock_gettime
+            && let Some((_, bytes)) = answer.memory.first()
+        {
+            self.set_clock(arguments[0], bytes);
+        }
+        if number as i64 == libc::SYS_mmap && !answer.maps.is_empty() {
+            return self.map_file(answer, pending);
+        }
+        answer.result
+    }
+
+    /// Maps a file that the recording knows, where it was if there is room.
+    fn map_file(&mut self, answer: &Answer, pending: Pending) -> i64 {
+        let [hint, length, protection, flags, ..] = pending.arguments;
+        let fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u64 != 0;
+        let then = answer.result as u64;
+        let is_free = self.engine.world().space.is_free(&(then..then.saturating_add(length)));
+        let base = match () {
+            () if fixed => hint,
+            () if is_free => then,
+            () => {
+                let anonymous = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+                let arguments = [0, length, protection, anonymous, u64::MAX, 0];
+                let place = syscalls::map_memory(self.engine, self.context, arguments);
+                if place < 0 {
+                    return place;
+                }
+                place as u64
+            }
+        };
+        for map in &answer.maps {
+            let address = base.wrapping_add(map.address.wrapping_sub(then));
+            if self.machine.map(self.engine, &map.at(address, self.machine.current)).is_err() {
+                self.needs(pending);
+            }
+        }
+        base as i64
+    }
+
+    /// Output is kept; it fails only if it failed when it was recorded.
+    fn write(&mut self, pending: Pending) -> i64 {
+        let Pending { number, arguments } = pending;
+        let recorded = subject(number, arguments)
+            .and_then(|subject| self.kept.answers.own_fact(self.machine.current, subject))
+            .map(|answer| answer.result);
+        if let Some(failure) = recorded.filter(|result| *result < 0) {
+            return failure;
+        }
+        let bytes = sent(number, arguments, MOST_MOVED);
+        self.kept.keep(arguments[0] as i32, &bytes);
+        bytes.len() as i64
+    }
+
+    /// Facts that the recording does not have.
+    fn make_up(&mut self, pending: Pending) -> i64 {
+        let Pending { number, arguments } = pending;
+        let [first, second, ..] = arguments;
+        match number as i64 {
+            libc::SYS_clock_gettime => {
+                let now = self.clock(first);
+                self.free.time += 1000;
+                store(self.engine, second, &timespec(now))
+            }
+            libc::SYS_gettimeofday | libc::SYS_time => {
+                let now = self.clock(libc::CLOCK_REALTIME as u64);
+                self.free.time += 1000;
+                let [seconds, nanoseconds] = [now / 1_000_000_000, now % 1_000_000_000];
+                let parts = [seconds.to_le_bytes(), (nanoseconds / 1000).to_le_bytes()].concat();
+                let is_time = number as i64 == libc::SYS_time;
+                let bytes = if is_time { &parts[..8] } else { &parts[..] };
+                let stored = if first == 0 { 0 } else { store(self.engine, first, bytes) };
+                if is_time { seconds as i64 } else { stored }
+            }
+            libc::SYS_getpid => i64::from(self.machine.tids.get(&1).copied().unwrap_or(1)),
+            libc::SYS_getrandom => {
+                let bytes: Vec<u8> =
+                    (0..second.min(4096).div_ceil(8)).flat_map(|_| self.free.random.draw().to_le_bytes()).collect();
+                let length = bytes.len().min(second as usize);
+                let stored = store(self.engine, first, &bytes[..length]);
+                if stored == 0 { length as i64 } else { stored }
+            }
+            libc::SYS_ioctl => error(libc::ENOTTY),
+            libc::SYS_fstat => self.store_pipe(second),
+            libc::SYS_newfstatat if kernel::read::<u8>(second) == Ok(0) => self.store_pipe(arguments[2]),
+            libc::SYS_getcpu => {
+                let stored = if first == 0 { 0 } else { store(self.engine, first, &[0; 4]) };
+                if second == 0 { stored } else { store(self.engine, second, &[0; 4]) }
+            }
+            _ => self.needs(pending),
+        }
+    }
+
+    /// A descriptor of which nothing is known counts as a pipe.
+    fn store_pipe(&mut self, address: u64) -> i64 {
+        const MODE: usize = 24;
+        let mut status = [0; 144];
+        status[MODE..MODE + 4].copy_from_slice(&(libc::S_IFIFO | 0o600).to_le_bytes());
+        store(self.engine, address, &status)
+    }
+
+    /// Calls that the recording does not answer but that need not end the run.
+    fn beyond_the_recording(&mut self, pending: Pending) -> Option<i64> {
+        let Pending { number, arguments } = pending;
+        match number as i64 {
+            libc::SYS_open | libc::SYS_openat => self.open(pending),
+            libc::SYS_close
+            | libc::SYS_membarrier
+            | libc::SYS_mlock
+            | libc::SYS_munlock
+            | libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_sched_setaffinity => Some(0),
+            libc::SYS_prctl if matches!(arguments[0] as i32, libc::PR_SET_NAME | PR_SET_VMA) => Some(0),
+            libc::SYS_access | libc::SYS_stat | libc::SYS_lstat => self.look_up(pending, arguments[0]),
+            libc::SYS_newfstatat | libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_statx => {
+                self.look_up(pending, arguments[1])
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks about a file by its name. What the run itself has written is not asked about.
+    fn look_up(&mut self, pending: Pending, path: u64) -> Option<i64> {
+        let path = kernel::read_string(path, 4096).ok()?;
+        let is_plain = path.starts_with(b"/") && !path.starts_with(b"/proc/") && !self.free.overlay.has(&path);
+        is_plain.then(|| {
+            self.engine.world().open_for_call(&pending.arguments);
+            kernel::call(pending.number, pending.arguments)
+        })
+    }
+
+    pub fn tid(&self) -> i32 {
+        self.machine.tids.get(&self.machine.current).copied().unwrap_or(0)
+    }
+
+    fn clone_thread(&mut self, pending: Pending) -> Reply {
+        let [flags, _, parent_tid, child_tid, ..] = pending.arguments;
+        let needed = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
+        if flags & needed != needed {
+            self.needs(pending);
+        }
+        let parent = self.machine.current;
+        let (child, tid) = self.kept.answers.new_thread(parent);
+        *self.kept.thread(parent) = super::kept::Belongings::of(self.context);
+        self.machine.pending = Some(pending);
+        self.machine.new_thread(self.engine, self.context, child);
+        self.machine.pending = None;
+        self.machine.tids.insert(child, tid as i32);
+        self.kept.new_thread(parent, child, pending.arguments);
+        self.free.statuses.insert(child, Status::Runnable { result: None });
+        for (flag, address) in [(libc::CLONE_PARENT_SETTID, parent_tid), (libc::CLONE_CHILD_SETTID, child_tid)] {
+            if flags & flag as u64 != 0 {
+                let _ = store(self.engine, address, &tid.to_le_bytes());
+            }
+        }
+        Reply::Result(i64::from(tid))
+    }
+
+    fn exit_thread(&mut self, status: u64) -> Reply {
+        self.release_robust_list();
+        let clear_tid = self.context.clear_tid;
+        if clear_tid != 0 && store(self.engine, clear_tid, &[0; 4]) == 0 {
+            self.wake(clear_tid, 1, u32::MAX);
+        }
+        if self.free.statuses.len() <= 1 {
+            self.conclude(Ending::Exited(status as i32 & 0xff));
+        }
+        Reply::Ended
+    }
+
+    /// A signal to the thread itself; others are beyond a free run.
+    fn send(&mut self, pending: Pending, target: Option<u64>, signal: u64) -> Reply {
+        let signal = signal as i32;
+        let to_itself = match target {
+            Some(tid) => tid == self.tid() as u64,
+            None => self.free.statuses.len() == 1 && self.machine.tids.get(&1) == Some(&(pending.arguments[0] as i32)),
+        };
+        if !to_itself || !(0..=64).contains(&signal) {
+            self.needs(pending);
+        }
+        let action = self.engine.world().actions(self.context).get(signal);
+        let blocked = self.context.signal_mask & bit(signal.max(1)) != 0;
+        let deadly = matches!(default_action(signal), DefaultAction::Terminate | DefaultAction::Crash);
+        match () {
+            () if signal == 0 || action.handler == Action::IGNORE => {}
+            () if blocked => self.needs(pending),
+            () if action.has_handler() => {
+                let mut info = [0; 16];
+                info[0] = signal as u64;
+                info[1] = u64::from((-6_i32).cast_unsigned()); // SI_TKILL
+                self.context.gpr[crate::context::RAX] = 0;
+                deliver::deliver(self.engine, self.context, signal, &info, [0; 3], SignalPlace::AfterCall);
+                return Reply::Jumped;
+            }
+            () if deadly => self.conclude(Ending::Killed { signal, address: None }),
+            () => {}
+        }
+        Reply::Result(0)
+    }
+
+    fn return_from_handler(&mut self) -> Reply {
+        match frame::pop(self.context, self.engine.xstate()) {
+            Ok(mask) => self.context.signal_mask = mask & !UNBLOCKABLE,
+            Err(_) => self.conclude(Ending::Killed { signal: libc::SIGSEGV, address: None }),
+        }
+        Reply::Jumped
+    }
+}
+
+const PR_SET_VMA: i32 = 0x5356_4d41;
+
+fn is_output(number: u64) -> bool {
+    matches!(
+        number as i64,
+        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2
+    )
+}
+
+/// Writes what a call gives to the guest's memory.
+pub fn store(engine: &crate::engine::Engine, address: u64, bytes: &[u8]) -> i64 {
+    engine.world().open_guarded_in(address..address.saturating_add(bytes.len() as u64));
+    match kernel::write_bytes(address, bytes) {
+        Ok(()) => 0,
+        Err(_) => error(libc::EFAULT),
+    }
+}
+
+pub fn timespec(nanoseconds: u64) -> Vec<u8> {
+    [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000].iter().flat_map(|word| word.to_le_bytes()).collect()
+}

@@ -1,0 +1,279 @@
+//! How far a plan has come: which steps are in force, and what is due where a thread stands.
+
+use super::plan::{Passage, Plan, Point, Spot, Step};
+use sched::Policy;
+use std::collections::{BTreeMap, VecDeque};
+
+pub struct Course {
+    steps: VecDeque<Step>,
+    pub policy: Box<dyn Policy>,
+    pub limit: u64,
+    /// What is followed up to.
+    follow: Option<(Point, Count)>,
+    run: Option<Run>,
+    pub holds: Vec<Hold>,
+    changes: Vec<Change>,
+    stops: Vec<(Point, Count)>,
+    /// Threads that stand at one of the plan's instructions, and the number of their arrival there.
+    standing: BTreeMap<u32, (u64, u64)>,
+    arrivals: u64,
+}
+
+struct Run {
+    thread: u32,
+    until: Option<Point>,
+    count: Count,
+}
+
+pub struct Hold {
+    pub thread: u32,
+    before: Spot,
+    until: Passage,
+    arrivals: Count,
+    passages: u64,
+    /// The other thread has passed, or nobody waits for that any longer.
+    pub over: bool,
+}
+
+struct Change {
+    kind: Due,
+    thread: Option<u32>,
+    at: Spot,
+    count: Count,
+    over: bool,
+}
+
+/// Arrivals at a spot; each counts once, however often it is looked at.
+#[derive(Default)]
+struct Count {
+    seen: u64,
+    last: u64,
+}
+
+impl Count {
+    fn reaches(&mut self, arrival: u64, time: u64) -> bool {
+        if self.last != arrival {
+            self.last = arrival;
+            self.seen += 1;
+        }
+        self.seen >= time
+    }
+}
+
+/// What is to be done before a thread runs the instruction it stands at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// The recording has been followed far enough.
+    Leave,
+    /// The thread is to wait, by this hold.
+    Hold(usize),
+    Flip,
+    Suppress,
+    /// The run of a thread has come to where it was to go.
+    RunOver,
+    Stop,
+}
+
+impl Course {
+    pub fn new(plan: Plan) -> Course {
+        let mut course = Course {
+            steps: plan.steps.into(),
+            policy: plan.policy,
+            limit: plan.limit,
+            follow: None,
+            run: None,
+            holds: Vec::new(),
+            changes: Vec::new(),
+            stops: Vec::new(),
+            standing: BTreeMap::new(),
+            arrivals: 0,
+        };
+        if let Some(Step::Follow(_)) = course.steps.front() {
+            if let Some(Step::Follow(point)) = course.steps.pop_front() {
+                course.follow = Some((point, Count::default()));
+            }
+        } else {
+            course.put_in_force();
+        }
+        course
+    }
+
+    /// Puts the steps in force up to the next that takes its time.
+    fn put_in_force(&mut self) {
+        while let Some(step) = self.steps.front() {
+            let (kind, thread, at) = match step {
+                Step::Hold { thread, before, until } => {
+                    let (before, until) = (before.clone(), until.clone());
+                    let (thread, arrivals) = (*thread, Count::default());
+                    self.holds.push(Hold { thread, before, until, arrivals, passages: 0, over: false });
+                    self.steps.pop_front();
+                    continue;
+                }
+                Step::Flip { thread, at } => (Due::Flip, *thread, at.clone()),
+                Step::Suppress { thread, at } => (Due::Suppress, *thread, at.clone()),
+                Step::Stop(Some(point)) => {
+                    self.stops.push((point.clone(), Count::default()));
+                    self.steps.pop_front();
+                    continue;
+                }
+                Step::Follow(_) | Step::Run { .. } | Step::Schedule(_) | Step::Stop(None) => return,
+            };
+            self.changes.push(Change { kind, thread, at, count: Count::default(), over: false });
+            self.steps.pop_front();
+        }
+    }
+
+    /// The run is free: the steps go on up to the next that takes its time. Tells whether to stop.
+    pub fn go_on(&mut self) -> bool {
+        self.follow = None;
+        loop {
+            self.put_in_force();
+            match self.steps.pop_front() {
+                Some(Step::Run { thread, until }) => {
+                    self.run = Some(Run { thread, until, count: Count::default() });
+                    return false;
+                }
+                Some(Step::Schedule(policy)) => self.policy = policy,
+                Some(Step::Stop(_)) => return true,
+                // Behind another step there is nothing left to follow.
+                Some(_) => {}
+                None => return false,
+            }
+        }
+    }
+
+    /// The event before which the recording is to be left.
+    pub fn leaves_at_event(&self) -> Option<u64> {
+        match self.follow {
+            Some((Point::Event(event), _)) => Some(event),
+            _ => None,
+        }
+    }
+
+    /// The clock at which the thread must stop.
+    pub fn clock_for(&self, thread: u32) -> Option<u64> {
+        let run = self.run.as_ref().and_then(|run| run.until.as_ref());
+        let points = self.follow.iter().map(|(point, _)| point).chain(run);
+        let points = points.chain(self.stops.iter().map(|(point, _)| point));
+        points
+            .filter_map(|point| match *point {
+                Point::Clock { thread: theirs, clock } if theirs == thread => Some(clock),
+                _ => None,
+            })
+            .min()
+    }
+
+    /// What is due because of the thread's clock.
+    pub fn due_at_clock(&self, thread: u32, clock: u64) -> Option<Due> {
+        let is_there = |point: &Point| matches!(*point, Point::Clock { thread: theirs, clock: wanted } if theirs == thread && clock >= wanted);
+        match () {
+            () if self.follow.as_ref().is_some_and(|(point, _)| is_there(point)) => Some(Due::Leave),
+            () if self.stops.iter().any(|(point, _)| is_there(point)) => Some(Due::Stop),
+            () => {
+                let run = self.run.as_ref().and_then(|run| run.until.as_ref());
+                run.filter(|point| is_there(point)).map(|_| Due::RunOver)
+            }
+        }
+    }
+
+    /// What is due because the thread stands at an instruction of the plan's.
+    pub fn due_at_place(&mut self, thread: u32, pc: u64) -> Option<Due> {
+        let arrival = match self.standing.get(&thread) {
+            Some(&(place, arrival)) if place == pc => arrival,
+            _ => {
+                self.arrivals += 1;
+                self.standing.insert(thread, (pc, self.arrivals));
+                self.arrivals
+            }
+        };
+        if let Some((point, count)) = &mut self.follow {
+            return arrives(point, count, thread, pc, arrival).then_some(Due::Leave);
+        }
+        if self.stops.iter_mut().any(|(point, count)| arrives(point, count, thread, pc, arrival)) {
+            return Some(Due::Stop);
+        }
+        if let Some(Run { until: Some(point), count, .. }) = &mut self.run
+            && arrives(point, count, thread, pc, arrival)
+        {
+            return Some(Due::RunOver);
+        }
+        self.held(thread, pc, arrival).or_else(|| self.changed(thread, pc, arrival))
+    }
+
+    fn held(&mut self, thread: u32, pc: u64, arrival: u64) -> Option<Due> {
+        let mut due = None;
+        for (index, hold) in self.holds.iter_mut().enumerate() {
+            if hold.thread == thread
+                && hold.before.addresses.contains(&pc)
+                && hold.arrivals.reaches(arrival, hold.before.time)
+                && !hold.over
+            {
+                due = due.or(Some(Due::Hold(index)));
+            }
+        }
+        due
+    }
+
+    fn changed(&mut self, thread: u32, pc: u64, arrival: u64) -> Option<Due> {
+        let mut due = None;
+        for change in &mut self.changes {
+            if change.thread.is_none_or(|theirs| theirs == thread)
+                && change.at.addresses.contains(&pc)
+                && change.count.reaches(arrival, change.at.time)
+                && !change.over
+                && due.is_none()
+            {
+                change.over = true;
+                due = Some(change.kind);
+            }
+        }
+        due
+    }
+
+    /// The thread has run the instruction it stood at. Tells which held threads may go on.
+    pub fn passed(&mut self, thread: u32) -> Vec<u32> {
+        let Some((pc, _)) = self.standing.remove(&thread) else { return Vec::new() };
+        let mut released = Vec::new();
+        for hold in self.holds.iter_mut().filter(|hold| hold.until.thread == thread && !hold.over) {
+            if hold.until.spot.addresses.contains(&pc) {
+                hold.passages += 1;
+                if hold.passages >= hold.until.spot.time {
+                    hold.over = true;
+                    released.push(hold.thread);
+                }
+            }
+        }
+        released
+    }
+
+    /// The thread that is to have the turn, if it can run.
+    pub fn wanted(&self) -> Option<u32> {
+        self.run.as_ref().map(|run| run.thread)
+    }
+
+    /// The wanted thread has the turn. Tells whether that was all that was wanted.
+    pub fn is_run_over_at_once(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.until.is_none())
+    }
+
+    pub fn end_run(&mut self) {
+        self.run = None;
+    }
+
+    /// The thread has ended; tells whether it was the one that was to run.
+    pub fn ended(&mut self, thread: u32) -> bool {
+        self.standing.remove(&thread);
+        self.wanted() == Some(thread)
+    }
+}
+
+fn arrives(point: &Point, count: &mut Count, thread: u32, pc: u64, arrival: u64) -> bool {
+    match point {
+        Point::Spot { thread: theirs, spot } => {
+            theirs.is_none_or(|theirs| theirs == thread)
+                && spot.addresses.contains(&pc)
+                && count.reaches(arrival, spot.time)
+        }
+        Point::Event(_) | Point::Clock { .. } => false,
+    }
+}

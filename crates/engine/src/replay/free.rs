@@ -1,0 +1,465 @@
+//! A run that has left its recording: the same threads and memory, scheduled by the plan and by its policy.
+//!
+//! Time is the run's own: it passes with the clocks of the threads, and to the next deadline when nobody can run.
+
+use super::course::{Course, Due};
+use super::futexes::Futexes;
+use super::kept::{Belongings, Kept};
+use super::machine::{Machine, Pending};
+use super::outcome::{Ending, Leaving, Rerun, Turn};
+use super::overlay::Overlay;
+use super::whatif::other_way;
+use crate::context::{Context, Fault, RAX};
+use crate::engine::Engine;
+use crate::kernel;
+use crate::signals::bit;
+use crate::syscalls::error;
+use sched::{Reason, Rng, SwitchPoint, ThreadId};
+use std::collections::BTreeMap;
+
+/// Nanoseconds that pass with each event of a clock.
+const TICK: u64 = 10;
+/// A held thread waits for so many events of the others at most, so that no plan hangs.
+const PATIENCE: u64 = 50_000_000;
+
+/// What a thread of a free run does.
+#[derive(Clone, Copy, Debug)]
+pub enum Status {
+    /// `result` is what the call that it waited in gives.
+    Runnable {
+        result: Option<i64>,
+    },
+    Futex {
+        address: u64,
+        deadline: Option<u64>,
+    },
+    Sleeping {
+        until: u64,
+    },
+    Held {
+        hold: usize,
+        since: u64,
+    },
+}
+
+/// What becomes of a thread that has made a call.
+pub enum Reply {
+    Result(i64),
+    Waits(Status),
+    Yields,
+    /// Its registers are what they are to be.
+    Jumped,
+    Ended,
+}
+
+pub struct Free {
+    pub statuses: BTreeMap<u32, Status>,
+    pub futexes: Futexes,
+    /// Nanoseconds since the recording was left.
+    pub time: u64,
+    pub overlay: Overlay,
+    pub random: Rng,
+    leaving: Leaving,
+    turns: Vec<Turn>,
+    spent: u64,
+    /// The current thread's clock when its time was last charged.
+    mark: u64,
+    /// Gets the turn next if it can run.
+    favoured: Option<u32>,
+    remarks: Vec<String>,
+}
+
+impl Free {
+    pub fn new(leaving: Leaving, first_descriptor: u64) -> Free {
+        let mark = leaving.clock;
+        Free {
+            statuses: BTreeMap::new(),
+            futexes: Futexes::default(),
+            time: 0,
+            overlay: Overlay::new(first_descriptor),
+            random: Rng::new(leaving.event),
+            leaving,
+            turns: Vec::new(),
+            spent: 0,
+            mark,
+            favoured: None,
+            remarks: Vec::new(),
+        }
+    }
+}
+
+/// A free run while one of its threads is looked after.
+pub struct Run<'a> {
+    pub engine: &'a Engine,
+    pub context: &'a mut Context,
+    pub machine: &'a mut Machine,
+    pub course: &'a mut Course,
+    pub kept: &'a mut Kept,
+    pub free: &'a mut Free,
+}
+
+impl Run<'_> {
+    /// Takes over all threads as they stand.
+    pub fn begin(&mut self) {
+        let current = self.machine.current;
+        self.kept.thread(current).give(self.context);
+        if !self.machine.ended {
+            self.free.statuses.insert(current, Status::Runnable { result: None });
+        }
+        let others: Vec<u32> = self.machine.threads.keys().copied().collect();
+        for thread in others {
+            let status = self.status_of_waiting(thread);
+            self.free.statuses.insert(thread, status);
+        }
+        if self.course.go_on() {
+            self.conclude(Ending::Stopped);
+        }
+    }
+
+    /// A thread in a call makes it again when it has the turn; one that waits for a futex goes on waiting, unless the
+    /// word is another by now.
+    fn status_of_waiting(&mut self, thread: u32) -> Status {
+        let pending = self.machine.threads.get(&thread).and_then(|aside| aside.pending());
+        let Some(wait) = pending.and_then(|pending| self.futex_wait(&pending)) else {
+            return Status::Runnable { result: None };
+        };
+        if let Some(aside) = self.machine.threads.get_mut(&thread) {
+            aside.forget_pending();
+        }
+        match wait {
+            Ok((address, bitset, deadline)) => {
+                self.free.futexes.wait(address, thread, bitset);
+                Status::Futex { address, deadline }
+            }
+            Err(_) => Status::Runnable { result: Some(0) },
+        }
+    }
+
+    /// Lets somebody run: the thread that the plan wants, or the one that is there.
+    pub fn set_off(&mut self) {
+        let wanted = self.course.wanted().is_some_and(|wanted| wanted != self.machine.current);
+        let reason = match () {
+            () if self.machine.ended => Some(Reason::Stopped),
+            () if self.machine.faulted.is_some() => None,
+            () if wanted || self.machine.at_stop => Some(Reason::QuantumOver),
+            () => self.make_pending_call(),
+        };
+        match reason {
+            Some(reason) => self.choose(reason),
+            None => self.grant(),
+        }
+    }
+
+    /// The thread makes a system call.
+    pub fn call(&mut self) {
+        self.charge(1);
+        if let Some(reason) = self.make_pending_call() {
+            self.choose(reason);
+        }
+    }
+
+    fn make_pending_call(&mut self) -> Option<Reason> {
+        let pending = self.machine.pending.take()?;
+        let reply = self.carry_out(pending);
+        let current = self.machine.current;
+        match reply {
+            Reply::Result(result) => self.context.gpr[RAX] = result as u64,
+            Reply::Jumped => {}
+            Reply::Yields => {
+                self.context.gpr[RAX] = 0;
+                return Some(Reason::Yielded);
+            }
+            Reply::Waits(status) => {
+                self.free.statuses.insert(current, status);
+                return Some(Reason::Stopped);
+            }
+            Reply::Ended => {
+                self.free.statuses.remove(&current);
+                self.machine.ended = true;
+                if self.course.ended(current) {
+                    self.remark(format!("thread {current} ended before it came to where it was to run"));
+                    self.end_run();
+                }
+                return Some(Reason::Stopped);
+            }
+        }
+        None
+    }
+
+    /// The thread's time is over.
+    pub fn stop(&mut self) {
+        self.charge(0);
+        match self.course.due_at_clock(self.machine.current, self.context.clock()) {
+            Some(Due::Stop) => self.conclude(Ending::Stopped),
+            Some(_) => self.end_run(),
+            None => {}
+        }
+        self.choose(Reason::QuantumOver);
+    }
+
+    /// An instruction faulted. False if the guest has a handler, which is to run.
+    pub fn fault(&mut self, fault: Fault) -> bool {
+        self.charge(1);
+        let blocked = self.context.signal_mask & bit(fault.signal) != 0;
+        let has_handler = self.engine.world().actions(self.context).get(fault.signal).has_handler();
+        if has_handler && !blocked {
+            return false;
+        }
+        let address = matches!(fault.signal, libc::SIGSEGV | libc::SIGBUS).then_some(fault.address);
+        self.conclude(Ending::Killed { signal: fault.signal, address })
+    }
+
+    /// The thread stands at an instruction of the plan's. Tells whether it may run it.
+    pub fn place(&mut self) -> bool {
+        self.charge(1);
+        loop {
+            let Some(due) = self.course.due_at_place(self.machine.current, self.context.pc) else { return true };
+            if due == Due::RunOver {
+                self.end_run();
+                if self.course.wanted().is_some_and(|wanted| wanted != self.machine.current) {
+                    self.choose(Reason::QuantumOver);
+                    return false;
+                }
+            } else if self.act(due) {
+                return true;
+            } else {
+                return false;
+            }
+        }
+    }
+
+    /// Does what is due where the thread stands. Tells whether it may run the instruction all the same.
+    pub fn act(&mut self, due: Due) -> bool {
+        let (thread, pc) = (self.machine.current, self.context.pc);
+        match due {
+            Due::Hold(hold) => {
+                let since = self.free.spent;
+                self.free.statuses.insert(thread, Status::Held { hold, since });
+                self.choose(Reason::Stopped);
+                return false;
+            }
+            Due::Flip | Due::Suppress => {
+                let Some(next) = other_way(self.engine, self.context, due) else {
+                    self.remark(format!("there is no conditional branch at {pc:#x}: nothing was flipped"));
+                    return true;
+                };
+                self.context.pc = next;
+                if !self.passed(thread) {
+                    self.grant();
+                }
+                return false;
+            }
+            Due::Stop => self.conclude(Ending::Stopped),
+            Due::Leave | Due::RunOver => {}
+        }
+        true
+    }
+
+    /// A thread has run the instruction that it stood at. Tells whether the turn changed hands for that.
+    pub fn passed(&mut self, thread: u32) -> bool {
+        let released = self.course.passed(thread);
+        let mut favoured = None;
+        for thread in released {
+            if matches!(self.free.statuses.get(&thread), Some(Status::Held { .. })) {
+                self.free.statuses.insert(thread, Status::Runnable { result: None });
+                favoured = favoured.or(Some(thread));
+            }
+        }
+        // What a held thread does matters most right after what it waited for.
+        self.free.favoured = favoured.or(self.free.favoured);
+        if favoured.is_some() {
+            self.charge(0);
+            self.choose(Reason::QuantumOver);
+        }
+        favoured.is_some()
+    }
+
+    fn end_run(&mut self) {
+        self.course.end_run();
+        if self.course.go_on() {
+            self.conclude(Ending::Stopped);
+        }
+    }
+
+    /// Gives the turn to whoever is to run next.
+    fn choose(&mut self, mut reason: Reason) {
+        loop {
+            let next = self.pick(reason);
+            self.turn_to(next);
+            match self.make_pending_call() {
+                Some(another) => reason = another,
+                None => break,
+            }
+        }
+        self.grant();
+    }
+
+    fn pick(&mut self, reason: Reason) -> u32 {
+        loop {
+            self.end_waits();
+            let is_runnable = |status: &Status| matches!(status, Status::Runnable { .. });
+            let threads = self.free.statuses.iter().filter(|(_, status)| is_runnable(status));
+            let runnable: Vec<ThreadId> = threads.map(|(&thread, _)| ThreadId(thread)).collect();
+            if runnable.is_empty() {
+                if !self.pass_time() {
+                    self.conclude(Ending::Deadlock);
+                }
+                continue;
+            }
+            let can_run = |thread: &u32| runnable.contains(&ThreadId(*thread));
+            if let Some(favoured) = self.free.favoured.take().filter(can_run) {
+                return favoured;
+            }
+            if let Some(wanted) = self.course.wanted().filter(can_run) {
+                if self.course.is_run_over_at_once() {
+                    self.end_run();
+                }
+                return wanted;
+            }
+            let last = ThreadId(self.machine.current);
+            return self.course.policy.pick(SwitchPoint { reason, last, runnable: &runnable }).0;
+        }
+    }
+
+    /// Makes threads runnable whose time has come, or whose hold is no longer worth waiting for.
+    fn end_waits(&mut self) {
+        let (time, spent) = (self.free.time, self.free.spent);
+        let mut ended = Vec::new();
+        for (&thread, status) in &self.free.statuses {
+            match *status {
+                Status::Futex { deadline: Some(deadline), .. } if deadline <= time => {
+                    ended.push((thread, Some(error(libc::ETIMEDOUT))));
+                }
+                Status::Sleeping { until } if until <= time => ended.push((thread, Some(0))),
+                Status::Held { since, .. } if spent - since > PATIENCE => ended.push((thread, None)),
+                _ => {}
+            }
+        }
+        for (thread, result) in ended {
+            if let Some(Status::Held { hold, .. }) = self.free.statuses.get(&thread) {
+                self.give_up(thread, *hold, "the others went on for too long");
+            }
+            self.free.futexes.forget(thread);
+            self.free.statuses.insert(thread, Status::Runnable { result });
+        }
+    }
+
+    /// Nobody can run: lets time pass to the first deadline, or lets a held thread go. False if there is neither.
+    fn pass_time(&mut self) -> bool {
+        let deadline = |status: &Status| match *status {
+            Status::Futex { deadline, .. } => deadline,
+            Status::Sleeping { until } => Some(until),
+            Status::Runnable { .. } | Status::Held { .. } => None,
+        };
+        if let Some(first) = self.free.statuses.values().filter_map(deadline).min() {
+            self.free.time = self.free.time.max(first);
+            return true;
+        }
+        let held = self.free.statuses.iter().find_map(|(&thread, status)| match *status {
+            Status::Held { hold, .. } => Some((thread, hold)),
+            _ => None,
+        });
+        if let Some((thread, hold)) = held {
+            self.give_up(thread, hold, "nothing else could run");
+            self.free.statuses.insert(thread, Status::Runnable { result: None });
+        }
+        held.is_some()
+    }
+
+    fn give_up(&mut self, thread: u32, hold: usize, why: &str) {
+        self.course.holds[hold].over = true;
+        self.remark(format!("thread {thread} was let go on before the other had passed: {why}"));
+    }
+
+    fn turn_to(&mut self, next: u32) {
+        let from = self.machine.current;
+        if next != from || self.machine.ended {
+            let clock = self.context.clock();
+            if !self.machine.ended {
+                *self.kept.thread(from) = Belongings::of(self.context);
+                let aside = self.machine.put_aside(self.engine, self.context);
+                self.machine.threads.insert(from, aside);
+            }
+            self.machine.ended = false;
+            if let Some(aside) = self.machine.threads.remove(&next) {
+                self.machine.take_up(self.engine, self.context, next, aside);
+            }
+            self.kept.thread(next).give(self.context);
+            self.free.turns.push(Turn { from, clock, to: next });
+            self.free.mark = self.context.clock();
+        }
+        let resumed = self.free.statuses.insert(next, Status::Runnable { result: None });
+        if let Some(Status::Runnable { result: Some(result) }) = resumed {
+            self.context.gpr[RAX] = result as u64;
+        }
+    }
+
+    /// Gives the current thread its time.
+    fn grant(&mut self) {
+        let clock = self.context.clock();
+        let stop = self.course.clock_for(self.machine.current).filter(|stop| *stop > clock);
+        let quantum = self.course.policy.quantum();
+        let quantum = stop.map_or(quantum, |stop| quantum.min(stop - clock));
+        let left = self.course.limit.saturating_sub(self.free.spent) + 1;
+        self.context.set_quantum(quantum.min(left).max(1) as i64);
+        self.free.mark = clock;
+    }
+
+    /// Counts what the current thread has done since this was last called, and `more`.
+    fn charge(&mut self, more: u64) {
+        let clock = self.context.clock();
+        let events = clock.saturating_sub(std::mem::replace(&mut self.free.mark, clock)) + more;
+        self.free.spent += events;
+        self.free.time += events * TICK;
+        if self.free.spent > self.course.limit {
+            self.conclude(Ending::Limit);
+        }
+    }
+
+    pub fn remark(&mut self, text: String) {
+        if !self.free.remarks.contains(&text) {
+            self.free.remarks.push(text);
+        }
+    }
+
+    /// The call cannot be answered.
+    pub fn needs(&mut self, pending: Pending) -> ! {
+        let call = super::words::describe_call(pending.number, Some(pending.arguments), None);
+        self.conclude(Ending::Needs(call))
+    }
+
+    /// Ends the run.
+    pub fn conclude(&mut self, ending: Ending) -> ! {
+        let mut threads = self.machine.facts(self.context);
+        threads.retain(|facts| self.free.statuses.contains_key(&facts.id.0));
+        for facts in &mut threads {
+            match self.free.statuses.get(&facts.id.0) {
+                Some(Status::Futex { address, .. }) => facts.state = format!("waiting for the futex at {address:#x}"),
+                Some(Status::Sleeping { .. }) => facts.state = "sleeping".to_owned(),
+                Some(Status::Held { .. }) => facts.state = "held by the plan".to_owned(),
+                _ => {}
+            }
+        }
+        let rerun = Rerun {
+            ending,
+            thread: self.machine.current,
+            clock: self.context.clock(),
+            threads,
+            events: self.machine.figures.events,
+            left: Some(self.free.leaving.clone()),
+            output: std::mem::take(&mut self.kept.output),
+            turns: std::mem::take(&mut self.free.turns),
+            spent: self.free.spent,
+            remarks: std::mem::take(&mut self.free.remarks),
+        };
+        end(self.engine, &rerun)
+    }
+}
+
+/// Tells of the run and ends the process, without any effect of the guest's.
+pub fn end(engine: &Engine, rerun: &Rerun) -> ! {
+    engine.settle_observer();
+    engine.reran(rerun);
+    kernel::call(libc::SYS_exit_group as u64, [0; 6]);
+    unreachable!("exit_group does not return")
+}

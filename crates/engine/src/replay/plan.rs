@@ -1,0 +1,85 @@
+//! What a run is to do differently from its recording. Places are addresses here; whoever makes a plan resolves names.
+
+use sched::Policy;
+
+/// A run that follows its recording to a point and goes on by itself from there.
+pub struct Plan {
+    /// Carried out in order.
+    pub steps: Vec<Step>,
+    /// Who runs where the steps leave it open.
+    pub policy: Box<dyn Policy>,
+    /// So many events of all clocks together may pass after the recording is left.
+    pub limit: u64,
+}
+
+pub enum Step {
+    /// Do as recorded up to here. Only the first step; without it the recording is left where another step first acts.
+    Follow(Point),
+    /// Give the turn to a thread, and keep it there whenever the thread can run until it is at the point; without one,
+    /// once.
+    Run { thread: u32, until: Option<Point> },
+    /// From now on, keep a thread from running on at a spot until another one has passed its own.
+    Hold { thread: u32, before: Spot, until: Passage },
+    /// From now on, let the conditional branch at the spot go the other way, once.
+    Flip { thread: Option<u32>, at: Spot },
+    /// From now on, leave the instruction at the spot out, once.
+    Suppress { thread: Option<u32>, at: Spot },
+    /// From now on, let another policy choose.
+    Schedule(Box<dyn Policy>),
+    /// End the run, now or when a thread is at the point.
+    Stop(Option<Point>),
+}
+
+/// Instructions, any of which is meant, and the how-manieth arrival at one of them.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    pub addresses: Vec<u64>,
+    /// Counted from one, from when the step is in force.
+    pub time: u64,
+}
+
+/// A thread has run the instruction at a spot.
+#[derive(Clone, Debug)]
+pub struct Passage {
+    pub thread: u32,
+    pub spot: Spot,
+}
+
+#[derive(Clone, Debug)]
+pub enum Point {
+    /// Where the event of the recording would take effect.
+    Event(u64),
+    /// Where the thread's clock shows this.
+    Clock { thread: u32, clock: u64 },
+    /// Before the instruction at the spot, in this thread or in any.
+    Spot { thread: Option<u32>, spot: Spot },
+}
+
+impl Plan {
+    /// All instructions that the plan speaks of.
+    pub fn places(&self) -> Vec<u64> {
+        self.steps.iter().flat_map(Step::spots).flat_map(|spot| spot.addresses.iter().copied()).collect()
+    }
+}
+
+impl Step {
+    fn spots(&self) -> Vec<&Spot> {
+        match self {
+            Step::Follow(point) | Step::Run { until: Some(point), .. } | Step::Stop(Some(point)) => {
+                point.spot().into_iter().collect()
+            }
+            Step::Hold { before, until, .. } => vec![before, &until.spot],
+            Step::Flip { at, .. } | Step::Suppress { at, .. } => vec![at],
+            Step::Run { until: None, .. } | Step::Schedule(_) | Step::Stop(None) => Vec::new(),
+        }
+    }
+}
+
+impl Point {
+    fn spot(&self) -> Option<&Spot> {
+        match self {
+            Point::Spot { spot, .. } => Some(spot),
+            Point::Event(_) | Point::Clock { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Where a replay meets its plan: following until the plan acts, leaving, and from then on the free run.
+
+use super::course::{Course, Due};
+use super::free::{Free, Run, end};
+use super::kept::Kept;
+use super::machine::Machine;
+use super::outcome::{Ending, Leaving, Rerun};
+use super::plan::Plan;
+use super::{Replay, State};
+use crate::code::path::decode_at;
+use crate::context::{Context, Fault};
+use crate::engine::Engine;
+use crate::guest_code::LiveCode;
+use crate::instructions;
+use iced_x86::ConditionCode;
+use trace::event::{EndKind, Event};
+
+pub struct WhatIf {
+    pub course: Course,
+    pub kept: Kept,
+    pub free: Option<Free>,
+}
+
+impl WhatIf {
+    pub fn new(plan: Plan) -> WhatIf {
+        WhatIf { course: Course::new(plan), kept: Kept::default(), free: None }
+    }
+}
+
+impl Replay {
+    /// The thread stands at an instruction that the plan speaks of. Tells whether it is to run it.
+    pub fn place(&self, engine: &Engine, context: &mut Context) -> bool {
+        self.state().place(engine, context)
+    }
+
+    /// The thread has run the instruction it stood at. Tells whether another one has the turn for that.
+    pub fn passed_place(&self, engine: &Engine, context: &mut Context, thread: u32) -> bool {
+        let mut state = self.state();
+        if let Some(mut run) = state.free_run(engine, context) {
+            return run.passed(thread);
+        }
+        if let Some(what_if) = &mut state.what_if {
+            what_if.course.passed(thread);
+        }
+        false
+    }
+}
+
+impl State {
+    /// The free run, if the recording has been left.
+    pub fn free_run<'a>(&'a mut self, engine: &'a Engine, context: &'a mut Context) -> Option<Run<'a>> {
+        let WhatIf { course, kept, free } = self.what_if.as_deref_mut()?;
+        let free = free.as_mut()?;
+        Some(Run { engine, context, machine: &mut self.machine, course, kept, free })
+    }
+
+    fn place(&mut self, engine: &Engine, context: &mut Context) -> bool {
+        if let Some(mut run) = self.free_run(engine, context) {
+            return run.place();
+        }
+        let inherited = !self.legs.is_empty();
+        let Some(what_if) = &mut self.what_if else { return true };
+        // The plan is about the process that is asked for, not about those that it was forked from.
+        let due = if inherited { None } else { what_if.course.due_at_place(context.thread, context.pc) };
+        let Some(due) = due else { return true };
+        if due == Due::Stop {
+            self.stop_as_asked(engine, context);
+        }
+        self.leave(engine, context);
+        let thread = context.thread;
+        let Some(mut run) = self.free_run(engine, context) else { return true };
+        match due {
+            Due::Leave => {
+                run.set_off();
+                run.context.thread == thread && run.place()
+            }
+            due => run.act(due),
+        }
+    }
+
+    /// Does what the plan wants at the current thread's clock. Tells whether the recording was left for that.
+    pub fn leaves_at_clock(&mut self, engine: &Engine, context: &mut Context) -> bool {
+        if !self.legs.is_empty() || !self.machine.begun || self.machine.delivering {
+            return false;
+        }
+        let Some(what_if) = &self.what_if else { return false };
+        match what_if.course.due_at_clock(context.thread, context.clock()) {
+            Some(Due::Stop) => self.stop_as_asked(engine, context),
+            Some(Due::Leave) => self.leave(engine, context),
+            _ => return false,
+        }
+        if let Some(mut run) = self.free_run(engine, context) {
+            run.set_off();
+        }
+        true
+    }
+
+    /// The same at an event of the recording, where it would take effect.
+    pub fn leaves_at_event(&mut self, engine: &Engine, context: &mut Context, event: u64) -> bool {
+        let Machine { pending, at_stop, faulted, ended, begun, delivering, .. } = &self.machine;
+        let takes_effect = pending.is_some() || *at_stop || faulted.is_some() || *ended;
+        let wanted = self.what_if.as_ref().and_then(|what_if| what_if.course.leaves_at_event());
+        if wanted != Some(event) || !self.legs.is_empty() || !takes_effect || !begun || *delivering {
+            return false;
+        }
+        self.leave(engine, context);
+        if let Some(mut run) = self.free_run(engine, context) {
+            run.set_off();
+        }
+        true
+    }
+
+    /// From here on the recording only answers.
+    pub fn leave(&mut self, engine: &Engine, context: &mut Context) {
+        let event = self.cursor.peek().map_or(self.machine.figures.events, |record| record.number);
+        let leaving = Leaving { event, thread: context.thread, clock: context.clock(), pc: context.pc };
+        let Some(what_if) = &mut self.what_if else { return };
+        let files = &mut self.machine.files;
+        what_if.kept.answers.read(&mut self.cursor, |file| files.learn(file));
+        what_if.free = Some(Free::new(leaving, what_if.kept.answers.next_descriptor.max(3)));
+        if let Some(mut run) = self.free_run(engine, context) {
+            run.begin();
+        }
+    }
+
+    /// What the plan should know of an event that was carried out.
+    pub fn note_passed(
+        what_if: &mut Option<Box<WhatIf>>,
+        engine: &Engine,
+        context: &Context,
+        event: &Event<'_>,
+        machine: &Machine,
+    ) {
+        if let Some(what_if) = what_if {
+            what_if.kept.passed(engine, context, event, machine.pending);
+        }
+    }
+
+    fn stop_as_asked(&mut self, engine: &Engine, context: &Context) {
+        if let Some(what_if) = &mut self.what_if {
+            end(engine, &as_recorded(&self.machine, what_if, context, Ending::Stopped));
+        }
+    }
+
+    /// An instruction asks the machine in a free run.
+    pub fn free_instruction(&mut self, engine: &Engine, context: &mut Context) -> Option<Vec<u64>> {
+        let run = self.free_run(engine, context)?;
+        let instruction = decode_at(&LiveCode(&engine.world().space), run.context.pc).ok()?;
+        let kind = instructions::kind(&instruction)?;
+        let thread = run.machine.current;
+        let recorded = run.kept.answers.instruction(thread, kind);
+        Some(recorded.unwrap_or_else(|| match kind {
+            trace::event::InstructionKind::Cpuid => instructions::ask(&instruction, run.context),
+            trace::event::InstructionKind::Rdrand | trace::event::InstructionKind::Rdseed => {
+                vec![run.free.random.draw(), 1]
+            }
+            // A counter that goes on, on the first processor.
+            _ => vec![run.free.time, 0],
+        }))
+    }
+}
+
+/// Tells of a run that came to its recorded end before the plan acted.
+pub fn finish(
+    engine: &Engine,
+    machine: &Machine,
+    what_if: &mut WhatIf,
+    context: &Context,
+    kind: EndKind,
+    fault: Option<Fault>,
+) {
+    let ending = match kind {
+        EndKind::Exited(status) => Ending::Exited(status),
+        EndKind::Killed(death) => {
+            let address = fault.filter(|fault| matches!(fault.signal, libc::SIGSEGV | libc::SIGBUS));
+            Ending::Killed { signal: death.signal as i32, address: address.map(|fault| fault.address) }
+        }
+        EndKind::Aborted(_) => return,
+    };
+    end(engine, &as_recorded(machine, what_if, context, ending))
+}
+
+fn as_recorded(machine: &Machine, what_if: &mut WhatIf, context: &Context, ending: Ending) -> Rerun {
+    Rerun {
+        ending,
+        thread: context.thread,
+        clock: context.clock(),
+        threads: machine.facts(context),
+        events: machine.figures.events,
+        left: None,
+        output: std::mem::take(&mut what_if.kept.output),
+        turns: Vec::new(),
+        spent: 0,
+        remarks: Vec::new(),
+    }
+}
+
+/// Where a thread goes on that does not do what the instruction it stands at says; none if there is no other way.
+pub fn other_way(engine: &Engine, context: &Context, due: Due) -> Option<u64> {
+    let instruction = decode_at(&LiveCode(&engine.world().space), context.pc).ok()?;
+    if due == Due::Suppress {
+        return Some(instruction.next_ip());
+    }
+    let is_branch = instruction.is_jcc_short_or_near();
+    let taken = holds(instruction.condition_code(), context.rflags).filter(|_| is_branch)?;
+    Some(if taken { instruction.next_ip() } else { instruction.near_branch_target() })
+}
+
+/// Whether a condition holds; none for those that are not about flags.
+fn holds(condition: ConditionCode, flags: u64) -> Option<bool> {
+    let flag = |bit: u32| flags >> bit & 1 != 0;
+    let (carry, parity, zero, sign, overflow) = (flag(0), flag(2), flag(6), flag(7), flag(11));
+    Some(match condition {
+        ConditionCode::None => return None,
+        ConditionCode::o => overflow,
+        ConditionCode::no => !overflow,
+        ConditionCode::b => carry,
+        ConditionCode::ae => !carry,
+        ConditionCode::e => zero,
+        ConditionCode::ne => !zero,
+        ConditionCode::be => carry || zero,
+        ConditionCode::a => !carry && !zero,
+        ConditionCode::s => sign,
+        ConditionCode::ns => !sign,
+        ConditionCode::p => parity,
+        ConditionCode::np => !parity,
+        ConditionCode::l => sign != overflow,
+        ConditionCode::ge => sign == overflow,
+        ConditionCode::le => zero || sign != overflow,
+        ConditionCode::g => !zero && sign == overflow,
+    })
+}

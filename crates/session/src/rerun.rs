@@ -1,0 +1,9 @@
+//! What-if runs as data: the plan that a run is to follow, and the outcome that it had.
+//!
+//! Places in a plan are words (an address, `function+0x14`, `file.c:12`): whoever carries a plan out resolves them.
+
+mod outcome;
+mod plan;
+
+pub use outcome::{Ending, Frame, Left, Outcome, Output, Switch, Thread};
+pub use plan::{Passage, Plan, PlanError, Point, PolicyName, Step};

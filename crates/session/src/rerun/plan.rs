@@ -1,0 +1,251 @@
+//! The plan of a run that leaves its recording, as it is written in a file.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Names what the file holds, and its version: a new number comes with changes that older readers would misread.
+const SCHEMA: &str = "whodunit/plan/1";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    pub schema: String,
+    /// Carried out in order.
+    pub steps: Vec<Step>,
+    /// How many events of all clocks together may pass after the recording is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Step {
+    /// Do as recorded up to there. Only as the first step.
+    Follow(Point),
+    /// Give the turn to a thread: once, or whenever it can run until it is there.
+    Run {
+        thread: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Point>,
+    },
+    /// Keep a thread from running on at a place until another one has passed its own.
+    Hold {
+        thread: u32,
+        before: String,
+        #[serde(default = "once")]
+        time: u64,
+        until: Passage,
+    },
+    /// Let the conditional branch at a place go the other way, once.
+    Flip {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thread: Option<u32>,
+        at: String,
+        #[serde(default = "once")]
+        time: u64,
+    },
+    /// Leave the instruction at a place out, once.
+    Suppress {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thread: Option<u32>,
+        at: String,
+        #[serde(default = "once")]
+        time: u64,
+    },
+    /// Let this policy choose who runs, where nothing else tells.
+    Schedule {
+        policy: PolicyName,
+        #[serde(default)]
+        seed: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quantum: Option<u64>,
+    },
+    /// End the run: at once if no point is told.
+    Stop(Point),
+}
+
+/// A moment of a run. Either `event`, or `thread` and `clock`, or `at` with or without `thread`.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// Where this event of the recording would take effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
+    /// Where the thread's clock shows this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<u64>,
+    /// Before the instruction at this place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The how-manieth arrival there, counted from one.
+    #[serde(default = "once")]
+    pub time: u64,
+}
+
+/// A thread has run the instruction at a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Passage {
+    pub thread: u32,
+    pub passes: String,
+    #[serde(default = "once")]
+    pub time: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyName {
+    RoundRobin,
+    Random,
+}
+
+fn once() -> u64 {
+    1
+}
+
+/// Why a text is no plan.
+#[derive(Debug)]
+pub enum PlanError {
+    Syntax(serde_json::Error),
+    /// Of a version that is not known, or of something else.
+    Schema(String),
+    /// Well written, but without sense.
+    Senseless(&'static str),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::Syntax(error) => write!(out, "{error}"),
+            PlanError::Schema(found) => {
+                write!(out, "its schema is {found:?}, and this version reads {SCHEMA:?}")
+            }
+            PlanError::Senseless(what) => out.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    pub fn new(steps: Vec<Step>) -> Plan {
+        Plan { schema: SCHEMA.to_owned(), steps, limit: None }
+    }
+
+    /// Reads a plan and checks that its steps make sense together.
+    pub fn read(text: &str) -> Result<Plan, PlanError> {
+        let plan: Plan = serde_json::from_str(text).map_err(PlanError::Syntax)?;
+        if plan.schema != SCHEMA {
+            return Err(PlanError::Schema(plan.schema));
+        }
+        plan.check()?;
+        Ok(plan)
+    }
+
+    pub fn text(&self) -> String {
+        // A plan is made of nothing that JSON cannot hold.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        let wrong = |what| Err(PlanError::Senseless(what));
+        if self.steps.is_empty() {
+            return wrong("it has no steps");
+        }
+        if self.steps.iter().skip(1).any(|step| matches!(step, Step::Follow(_))) {
+            return wrong("`follow` can only be the first step");
+        }
+        if let Some(Step::Run { .. } | Step::Schedule { .. }) = self.steps.first() {
+            return wrong("`run` and `schedule` need to know from where on: put a `follow` step before them");
+        }
+        self.steps.iter().try_for_each(Step::check)
+    }
+}
+
+impl Step {
+    fn check(&self) -> Result<(), PlanError> {
+        let wrong = |what| Err(PlanError::Senseless(what));
+        let times = match self {
+            Step::Follow(point) => return point.check(true),
+            Step::Run { until: Some(point), .. } => return point.check(false),
+            Step::Stop(point) if *point == Point::default() || *point == (Point { time: 1, ..Point::default() }) => {
+                return Ok(());
+            }
+            Step::Stop(point) => return point.check(false),
+            Step::Hold { thread, until, .. } if *thread == until.thread => {
+                return wrong("`hold` waits for another thread, and names the same one twice");
+            }
+            Step::Hold { time, until, .. } => [*time, until.time],
+            Step::Flip { time, .. } | Step::Suppress { time, .. } => [*time, 1],
+            Step::Schedule { quantum: Some(0), .. } => return wrong("`quantum` must be at least 1"),
+            Step::Run { until: None, .. } | Step::Schedule { .. } => return Ok(()),
+        };
+        if times.contains(&0) { wrong("`time` is counted from 1") } else { Ok(()) }
+    }
+}
+
+impl Point {
+    fn check(&self, may_be_event: bool) -> Result<(), PlanError> {
+        let wrong = |what| Err(PlanError::Senseless(what));
+        match (self.event, self.clock, &self.at) {
+            (Some(_), None, None) if self.thread.is_none() && may_be_event => Ok(()),
+            (Some(_), None, None) if self.thread.is_none() => {
+                wrong("only `follow` can go by `event`: later, the recording's events no longer come")
+            }
+            (None, Some(_), None) if self.thread.is_some() => Ok(()),
+            (None, Some(_), None) => wrong("a `clock` is one of a `thread`, which is missing"),
+            (None, None, Some(_)) if self.time == 0 => wrong("`time` is counted from 1"),
+            (None, None, Some(_)) => Ok(()),
+            _ => wrong("a point is told by `event`, by `thread` and `clock`, or by `at`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(text: &str) -> String {
+        Plan::read(text).unwrap_err().to_string()
+    }
+
+    fn steps(steps: &str) -> String {
+        format!(r#"{{"schema": "whodunit/plan/1", "steps": {steps}}}"#)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let text = steps(
+            r#"[{"follow": {"thread": 2, "at": "use.c:14"}},
+                {"hold": {"thread": 2, "before": "use+0x4", "until": {"thread": 1, "passes": "0x4010", "time": 3}}},
+                {"run": {"thread": 1, "until": {"thread": 1, "clock": 50}}},
+                {"flip": {"at": "use"}}, {"suppress": {"thread": 1, "at": "use"}},
+                {"schedule": {"policy": "round-robin"}}, {"stop": {}}]"#,
+        );
+        let plan = Plan::read(&text).unwrap();
+        assert_eq!(plan.steps.len(), 7);
+        assert_eq!(Plan::read(&plan.text()).unwrap(), plan);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        for (text, expected) in [
+            (steps("[]"), "it has no steps"),
+            (steps(r#"[{"stop": {}}, {"follow": {"event": 1}}]"#), "`follow` can only be the first step"),
+            (steps(r#"[{"follow": {"clock": 1}}]"#), "a `clock` is one of a `thread`, which is missing"),
+            (steps(r#"[{"follow": {}}]"#), "a point is told by `event`, by `thread` and `clock`, or by `at`"),
+            (steps(r#"[{"flip": {"at": "f", "time": 0}}]"#), "`time` is counted from 1"),
+            (
+                steps(r#"[{"schedule": {"policy": "random"}}]"#),
+                "`run` and `schedule` need to know from where on: put a `follow` step before them",
+            ),
+        ] {
+            assert_eq!(complaint(&text), expected);
+        }
+        assert!(complaint(r#"{"schema": "whodunit/plan/9", "steps": []}"#).contains("whodunit/plan/9"));
+        assert!(complaint(&steps(r#"[{"fly": {}}]"#)).contains("unknown variant `fly`"));
+        assert!(complaint("{").contains("EOF"));
+    }
+}

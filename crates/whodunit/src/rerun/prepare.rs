@@ -1,0 +1,90 @@
+//! From a plan in words to one that the engine can carry out, checked against the recording.
+
+use super::DEFAULT_LIMIT;
+use super::places::{Meaning, Places};
+use crate::show::{Recorded, recorded};
+use engine::{Passage, Spot};
+use sched::{Policy, Random, RoundRobin};
+use session::rerun::{Plan, Point, PolicyName, Step};
+use trace::Recording;
+
+/// The plan for the process image in `log`.
+pub fn prepare(plan: &Plan, recording: &Recording, log: u32) -> Result<engine::Plan, String> {
+    let recorded = recorded(recording, log).ok_or_else(|| format!("the recording has no process {log}"))?;
+    let preparing = Preparing { places: Places::new(&recorded.space, recorded.gaps.clone()), recorded };
+    let steps = plan.steps.iter().map(|step| preparing.step(step)).collect::<Result<_, String>>()?;
+    let policy = preparing.policy(PolicyName::RoundRobin, 0, None);
+    Ok(engine::Plan { steps, policy, limit: plan.limit.unwrap_or(DEFAULT_LIMIT) })
+}
+
+struct Preparing {
+    places: Places,
+    recorded: Recorded,
+}
+
+impl Preparing {
+    fn step(&self, step: &Step) -> Result<engine::Step, String> {
+        Ok(match step {
+            Step::Follow(point) => engine::Step::Follow(self.point(point)?),
+            Step::Run { thread, until } => {
+                let until = until.as_ref().map(|point| self.point(&Point { thread: Some(*thread), ..point.clone() }));
+                engine::Step::Run { thread: self.thread(*thread)?, until: until.transpose()? }
+            }
+            Step::Hold { thread, before, time, until } => engine::Step::Hold {
+                thread: self.thread(*thread)?,
+                before: self.spot(before, *time, Meaning::Start)?,
+                until: Passage {
+                    thread: self.thread(until.thread)?,
+                    spot: self.spot(&until.passes, until.time, Meaning::Passage)?,
+                },
+            },
+            Step::Flip { thread, at, time } => {
+                engine::Step::Flip { thread: self.any_thread(*thread)?, at: self.spot(at, *time, Meaning::Branch)? }
+            }
+            Step::Suppress { thread, at, time } => {
+                engine::Step::Suppress { thread: self.any_thread(*thread)?, at: self.spot(at, *time, Meaning::Start)? }
+            }
+            Step::Schedule { policy, seed, quantum } => engine::Step::Schedule(self.policy(*policy, *seed, *quantum)),
+            Step::Stop(point) if point.at.is_none() && point.clock.is_none() => engine::Step::Stop(None),
+            Step::Stop(point) => engine::Step::Stop(Some(self.point(point)?)),
+        })
+    }
+
+    fn point(&self, point: &Point) -> Result<engine::Point, String> {
+        let thread = self.any_thread(point.thread)?;
+        match (point.event, point.clock, &point.at) {
+            (Some(event), ..) if event >= self.recorded.events => {
+                let last = self.recorded.events.saturating_sub(1);
+                Err(format!("the plan follows up to event {event}, and the recording's last is {last}"))
+            }
+            (Some(event), ..) => Ok(engine::Point::Event(event)),
+            (_, Some(clock), _) => Ok(engine::Point::Clock { thread: thread.unwrap_or(1), clock }),
+            (.., Some(at)) => Ok(engine::Point::Spot { thread, spot: self.spot(at, point.time, Meaning::Start)? }),
+            _ => Err("the plan has a point that is nowhere".to_owned()),
+        }
+    }
+
+    fn spot(&self, place: &str, time: u64, meaning: Meaning) -> Result<Spot, String> {
+        Ok(Spot { addresses: self.places.find(place, meaning)?, time })
+    }
+
+    fn any_thread(&self, thread: Option<u32>) -> Result<Option<u32>, String> {
+        thread.map(|thread| self.thread(thread)).transpose()
+    }
+
+    fn thread(&self, thread: u32) -> Result<u32, String> {
+        if self.recorded.threads.contains(&thread) {
+            return Ok(thread);
+        }
+        let known: Vec<String> = self.recorded.threads.iter().take(20).map(u32::to_string).collect();
+        Err(format!("the plan names thread {thread}, and the recording has {}", known.join(", ")))
+    }
+
+    fn policy(&self, policy: PolicyName, seed: u64, quantum: Option<u64>) -> Box<dyn Policy> {
+        let quantum = quantum.unwrap_or(self.recorded.quantum).max(1);
+        match policy {
+            PolicyName::RoundRobin => Box::new(RoundRobin::new(quantum)),
+            PolicyName::Random => Box::new(Random::new(seed, quantum)),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! An outcome with names: functions and lines for program counters, words for signals.
+
+use crate::scene::Scene;
+use engine::{Rerun, ThreadFacts};
+use program::symbols::SourceFrame;
+use program::unwind::{CodeAddress, CodeAddressKind};
+use session::rerun::{Ending, Frame, Left, Outcome, Output, Switch, Thread};
+
+/// Of a long stack only so much is told.
+const MOST_FRAMES: usize = 64;
+
+pub fn told(rerun: &Rerun) -> Outcome {
+    let mut scene = Scene::read();
+    let facts: Vec<&ThreadFacts> = rerun.threads.iter().collect();
+    let threads = scene.threads(&facts).into_iter().map(|thread| Thread {
+        thread: thread.id,
+        state: thread.state,
+        stack: thread
+            .frames
+            .iter()
+            .flat_map(|frame| frame.resolved.iter().map(|resolved| told_frame(frame.pc, resolved)))
+            .take(MOST_FRAMES)
+            .collect(),
+    });
+    let threads = threads.collect();
+    Outcome {
+        schema: Outcome::SCHEMA.to_owned(),
+        ending: ending(&rerun.ending),
+        thread: rerun.thread,
+        clock: rerun.clock,
+        events: rerun.events,
+        left: rerun.left.as_ref().map(|left| told_leaving(left, &mut scene)),
+        threads,
+        output: rerun.output.iter().map(told_output).collect(),
+        schedule: rerun.turns.iter().map(|turn| Switch { from: turn.from, clock: turn.clock, to: turn.to }).collect(),
+        spent: rerun.spent,
+        remarks: rerun.remarks.clone(),
+    }
+}
+
+fn ending(ending: &engine::Ending) -> Ending {
+    match ending {
+        engine::Ending::Exited(status) => Ending::Exited { status: *status },
+        engine::Ending::Killed { signal, address } => Ending::Killed {
+            signal: *signal,
+            name: report::signals::name(*signal),
+            address: address.map(|address| format!("{address:#x}")),
+        },
+        engine::Ending::Deadlock => Ending::Deadlock {},
+        engine::Ending::Limit => Ending::Limit {},
+        engine::Ending::Needs(call) => Ending::LeftTheRecording { needs: call.clone() },
+        engine::Ending::Stopped => Ending::Stopped {},
+    }
+}
+
+fn told_leaving(left: &engine::Leaving, scene: &mut Scene) -> Left {
+    let functions = scene.functions_at(CodeAddress { pc: left.pc, kind: CodeAddressKind::Exact });
+    let place = functions.first().map_or_else(String::new, |frame| {
+        let frame = told_frame(left.pc, frame);
+        format!("{} ({})", frame.function.as_deref().unwrap_or("?"), super::text::source(&frame))
+    });
+    Left { event: left.event, thread: left.thread, clock: left.clock, pc: format!("{:#x}", left.pc), place }
+}
+
+fn told_output(written: &engine::Written) -> Output {
+    Output {
+        descriptor: written.descriptor,
+        text: String::from_utf8_lossy(&written.bytes).into_owned(),
+        bytes: written.bytes.len() as u64,
+    }
+}
+
+fn told_frame(pc: u64, frame: &SourceFrame) -> Frame {
+    Frame {
+        pc: format!("{pc:#x}"),
+        function: frame.function.clone(),
+        file: frame.file.as_ref().map(|file| file.to_string_lossy().into_owned()),
+        line: frame.line,
+        module: frame.module.clone(),
+        module_offset: format!("{:#x}", frame.module_offset),
+    }
+}

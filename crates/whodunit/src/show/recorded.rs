@@ -1,0 +1,28 @@
+//! What others than `show` ask of a log: which code was where, which threads there were, and how long it is.
+
+use std::collections::BTreeSet;
+
+use program::space::AddressSpace;
+use trace::Recording;
+
+use super::failure::whole_space;
+use super::image;
+use crate::settings::DEFAULT_QUANTUM;
+
+pub struct Recorded {
+    pub space: AddressSpace,
+    /// What stands in the way of names.
+    pub gaps: Vec<String>,
+    pub threads: BTreeSet<u32>,
+    pub events: u64,
+    pub quantum: u64,
+}
+
+/// Reads the log of a process image; none if there is no such.
+pub fn recorded(recording: &Recording, log: u32) -> Option<Recorded> {
+    let image = image::read_all(recording).into_iter().find(|image| image.log == log)?;
+    let (space, gaps) = whole_space(&image.mappings, recording);
+    let quantum = image.begin.as_ref().map_or(DEFAULT_QUANTUM, |begin| begin.quantum);
+    let threads = image.threads.keys().copied().collect();
+    Some(Recorded { space, gaps, threads, events: image.tally.total().events, quantum })
+}
