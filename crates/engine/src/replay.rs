@@ -17,6 +17,7 @@ mod outcome;
 mod overlay;
 mod plan;
 mod threads;
+mod turns;
 mod waits;
 mod whatif;
 mod words;

@@ -126,6 +126,10 @@ impl View {
 
     /// The replay ended otherwise; tells the exit status.
     pub fn stopped(&self, stopped: &Stopped) -> u8 {
+        if let Some(sentence) = self.arguments.rerun.as_ref().and_then(|_| self.too_early(stopped)) {
+            voice::say_last(&format!("whodunit: {sentence}\n"));
+            return status::MACHINE;
+        }
         match stopped {
             Stopped::Diverged(divergence) => {
                 if self.arguments.check {
@@ -158,6 +162,19 @@ impl View {
                 }
                 0
             }
+        }
+    }
+
+    /// Why a plan did not come to act, if the recording is the reason.
+    fn too_early(&self, stopped: &Stopped) -> Option<String> {
+        match stopped {
+            Stopped::Cut { event } => Some(format!("the recording ends at event {event}, before the plan came to act")),
+            Stopped::Executed { event } => {
+                let next = session::successor(&self.recording, self.log, *event);
+                let next = next.map_or(String::new(), |next| format!("; --process {next} is that program"));
+                Some(format!("the process became another program at event {event}, before the plan came to act{next}"))
+            }
+            Stopped::Diverged(_) | Stopped::NoFile(_) | Stopped::Asked { .. } => None,
         }
     }
 

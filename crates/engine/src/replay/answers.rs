@@ -82,7 +82,7 @@ impl Answers {
     }
 
     pub fn note_thread(&mut self, child: u32, tid: u32) {
-        self.next_thread = self.next_thread.max(child + 1);
+        self.next_thread = self.next_thread.max(child.saturating_add(1));
         self.next_tid = self.next_tid.max(tid.saturating_add(1));
     }
 

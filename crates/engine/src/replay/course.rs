@@ -31,8 +31,18 @@ pub struct Hold {
     until: Passage,
     arrivals: Count,
     passages: u64,
+    returns: Count,
     /// The other thread has passed, or nobody waits for that any longer.
     pub over: bool,
+}
+
+impl Hold {
+    /// The other thread has passed once more; tells whether that was what is waited for.
+    fn count_passage(&mut self) -> bool {
+        self.passages += 1;
+        self.over = self.passages >= self.until.spot.time;
+        self.over
+    }
 }
 
 struct Change {
@@ -71,6 +81,8 @@ pub enum Due {
     Suppress,
     /// The run of a thread has come to where it was to go.
     RunOver,
+    /// Held threads may go on.
+    Release,
     Stop,
 }
 
@@ -105,7 +117,15 @@ impl Course {
                 Step::Hold { thread, before, until } => {
                     let (before, until) = (before.clone(), until.clone());
                     let (thread, arrivals) = (*thread, Count::default());
-                    self.holds.push(Hold { thread, before, until, arrivals, passages: 0, over: false });
+                    self.holds.push(Hold {
+                        thread,
+                        before,
+                        until,
+                        arrivals,
+                        passages: 0,
+                        returns: Count::default(),
+                        over: false,
+                    });
                     self.steps.pop_front();
                     continue;
                 }
@@ -197,6 +217,9 @@ impl Course {
         {
             return Some(Due::RunOver);
         }
+        if self.returned(thread, pc, arrival) {
+            return Some(Due::Release);
+        }
         self.held(thread, pc, arrival).or_else(|| self.changed(thread, pc, arrival))
     }
 
@@ -212,6 +235,18 @@ impl Course {
             }
         }
         due
+    }
+
+    /// The thread has come back from a call. Tells whether somebody waited for just that.
+    fn returned(&mut self, thread: u32, pc: u64, arrival: u64) -> bool {
+        let mut any = false;
+        for hold in self.holds.iter_mut().filter(|hold| hold.until.thread == thread && !hold.over) {
+            if hold.until.returns.contains(&pc) && hold.returns.last != arrival {
+                hold.returns.last = arrival;
+                any |= hold.count_passage();
+            }
+        }
+        any
     }
 
     fn changed(&mut self, thread: u32, pc: u64, arrival: u64) -> Option<Due> {
@@ -230,20 +265,16 @@ impl Course {
         due
     }
 
-    /// The thread has run the instruction it stood at. Tells which held threads may go on.
-    pub fn passed(&mut self, thread: u32) -> Vec<u32> {
-        let Some((pc, _)) = self.standing.remove(&thread) else { return Vec::new() };
-        let mut released = Vec::new();
+    /// The thread has run the instruction it stood at. Tells whether somebody waited for just that.
+    pub fn passed(&mut self, thread: u32) -> bool {
+        let Some((pc, _)) = self.standing.remove(&thread) else { return false };
+        let mut any = false;
         for hold in self.holds.iter_mut().filter(|hold| hold.until.thread == thread && !hold.over) {
             if hold.until.spot.addresses.contains(&pc) {
-                hold.passages += 1;
-                if hold.passages >= hold.until.spot.time {
-                    hold.over = true;
-                    released.push(hold.thread);
-                }
+                any |= hold.count_passage();
             }
         }
-        released
+        any
     }
 
     /// The thread that is to have the turn, if it can run.
@@ -275,5 +306,80 @@ fn arrives(point: &Point, count: &mut Count, thread: u32, pc: u64, arrival: u64)
                 && count.reaches(arrival, spot.time)
         }
         Point::Event(_) | Point::Clock { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sched::RoundRobin;
+
+    fn course(steps: Vec<Step>) -> Course {
+        Course::new(Plan { steps, policy: Box::new(RoundRobin::new(1)), limit: 1000 })
+    }
+
+    fn spot(address: u64, time: u64) -> Spot {
+        Spot { addresses: vec![address], time }
+    }
+
+    fn hold(time: u64, passages: u64, returns: Vec<u64>) -> Step {
+        let until = Passage { thread: 1, spot: spot(0x20, passages), returns };
+        Step::Hold { thread: 2, before: spot(0x10, time), until }
+    }
+
+    #[test]
+    fn a_thread_is_held_from_the_wanted_arrival_until_the_other_has_passed() {
+        let mut course = course(vec![hold(2, 2, Vec::new())]);
+        assert_eq!(course.due_at_place(1, 0x10), None, "another thread");
+        assert_eq!(course.due_at_place(2, 0x10), None, "the first arrival");
+        assert!(!course.passed(2));
+        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)));
+        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)), "still the same arrival");
+        for last in [false, true] {
+            assert_eq!(course.due_at_place(1, 0x20), None);
+            assert_eq!(course.passed(1), last);
+        }
+        assert_eq!(course.due_at_place(2, 0x10), None);
+    }
+
+    #[test]
+    fn who_has_come_back_from_a_call_has_passed() {
+        let mut course = course(vec![hold(1, 1, vec![0x30])]);
+        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)));
+        assert_eq!(course.due_at_place(2, 0x30), None, "it waits for the other");
+        assert_eq!(course.due_at_place(1, 0x30), Some(Due::Release));
+        assert_eq!(course.due_at_place(1, 0x30), None);
+        assert!(course.holds[0].over);
+    }
+
+    #[test]
+    fn a_branch_is_flipped_once_at_the_wanted_time() {
+        let mut course = course(vec![Step::Flip { thread: None, at: spot(0x10, 2) }]);
+        let arrivals = [3, 1, 1, 3].map(|thread| {
+            let due = course.due_at_place(thread, 0x10);
+            course.passed(thread);
+            due
+        });
+        assert_eq!(arrivals, [None, Some(Due::Flip), None, None]);
+    }
+
+    #[test]
+    fn nothing_is_in_force_before_the_recording_has_been_followed() {
+        let until = Point::Spot { thread: Some(1), spot: spot(0x40, 1) };
+        let mut course = course(vec![Step::Follow(until), hold(1, 1, Vec::new()), Step::Stop(None)]);
+        assert_eq!(course.due_at_place(2, 0x10), None);
+        assert_eq!(course.due_at_place(1, 0x40), Some(Due::Leave));
+        assert!(course.go_on(), "the last step stops");
+        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)));
+    }
+
+    #[test]
+    fn clocks_are_points() {
+        let until = Some(Point::Clock { thread: 2, clock: 9 });
+        let mut course = course(vec![Step::Follow(Point::Event(5)), Step::Run { thread: 2, until }]);
+        assert_eq!((course.leaves_at_event(), course.clock_for(2)), (Some(5), None));
+        assert!(!course.go_on());
+        assert_eq!((course.wanted(), course.clock_for(2), course.clock_for(1)), (Some(2), Some(9), None));
+        assert_eq!((course.due_at_clock(2, 8), course.due_at_clock(2, 9)), (None, Some(Due::RunOver)));
     }
 }

@@ -63,6 +63,7 @@ impl Kept {
         match event {
             Event::Start(start) => {
                 self.directory = start.directory.to_vec();
+                self.clocks.insert(libc::CLOCK_REALTIME as u64, start.wall_time);
                 self.answers.note_thread(1, start.identity.pid);
             }
             Event::Thread(thread) => {

@@ -38,11 +38,13 @@ pub struct Spot {
     pub time: u64,
 }
 
-/// A thread has run the instruction at a spot.
+/// A thread has run the instruction at a spot, or has come to where a call returns to.
 #[derive(Clone, Debug)]
 pub struct Passage {
     pub thread: u32,
     pub spot: Spot,
+    /// Whoever is there has passed: instructions behind calls, since a call is over when it has returned.
+    pub returns: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +60,12 @@ pub enum Point {
 impl Plan {
     /// All instructions that the plan speaks of.
     pub fn places(&self) -> Vec<u64> {
-        self.steps.iter().flat_map(Step::spots).flat_map(|spot| spot.addresses.iter().copied()).collect()
+        let spots = self.steps.iter().flat_map(Step::spots).flat_map(|spot| &spot.addresses);
+        let returns = self.steps.iter().flat_map(|step| match step {
+            Step::Hold { until, .. } => until.returns.as_slice(),
+            _ => &[],
+        });
+        spots.chain(returns).copied().collect()
     }
 }
 

@@ -58,11 +58,10 @@ impl State {
         if let Some(mut run) = self.free_run(engine, context) {
             return run.place();
         }
-        let inherited = !self.legs.is_empty();
-        let Some(what_if) = &mut self.what_if else { return true };
-        // The plan is about the process that is asked for, not about those that it was forked from.
-        let due = if inherited { None } else { what_if.course.due_at_place(context.thread, context.pc) };
-        let Some(due) = due else { return true };
+        let may_leave = self.may_leave();
+        let Some(what_if) = self.what_if.as_mut().filter(|_| may_leave) else { return true };
+        let due = what_if.course.due_at_place(context.thread, context.pc);
+        let Some(due) = due.filter(|due| *due != Due::Release) else { return true };
         if due == Due::Stop {
             self.stop_as_asked(engine, context);
         }
@@ -80,7 +79,7 @@ impl State {
 
     /// Does what the plan wants at the current thread's clock. Tells whether the recording was left for that.
     pub fn leaves_at_clock(&mut self, engine: &Engine, context: &mut Context) -> bool {
-        if !self.legs.is_empty() || !self.machine.begun || self.machine.delivering {
+        if !self.may_leave() {
             return false;
         }
         let Some(what_if) = &self.what_if else { return false };
@@ -97,10 +96,9 @@ impl State {
 
     /// The same at an event of the recording, where it would take effect.
     pub fn leaves_at_event(&mut self, engine: &Engine, context: &mut Context, event: u64) -> bool {
-        let Machine { pending, at_stop, faulted, ended, begun, delivering, .. } = &self.machine;
+        let Machine { pending, at_stop, faulted, ended, .. } = &self.machine;
         let takes_effect = pending.is_some() || *at_stop || faulted.is_some() || *ended;
-        let wanted = self.what_if.as_ref().and_then(|what_if| what_if.course.leaves_at_event());
-        if wanted != Some(event) || !self.legs.is_empty() || !takes_effect || !begun || *delivering {
+        if !takes_effect || !self.is_to_leave_at(event) {
             return false;
         }
         self.leave(engine, context);
@@ -108,6 +106,30 @@ impl State {
             run.set_off();
         }
         true
+    }
+
+    /// Some events tell of nothing that the guest does: the recording is then left at the next that does.
+    fn is_to_leave_at(&self, event: u64) -> bool {
+        let wanted = self.what_if.as_ref().and_then(|what_if| what_if.course.leaves_at_event());
+        self.may_leave() && wanted.is_some_and(|wanted| event >= wanted)
+    }
+
+    /// Whether the guest is whole: it has begun, no signal is half delivered, and no child runs in a parent's memory. The
+    /// plan is about the process that is asked for, not about those that it was forked from.
+    fn may_leave(&self) -> bool {
+        let Machine { begun, delivering, parents, .. } = &self.machine;
+        *begun && !delivering && parents.is_empty() && self.legs.is_empty()
+    }
+
+    /// The same where the event is an instruction that asks the machine: the thread runs it first.
+    fn leaves_at_instruction(&mut self, engine: &Engine, context: &mut Context) {
+        let event = self.cursor.peek().map(|record| record.number);
+        if event.is_some_and(|event| self.is_to_leave_at(event)) {
+            self.leave(engine, context);
+            if let Some(mut run) = self.free_run(engine, context) {
+                run.set_off_soon();
+            }
+        }
     }
 
     /// From here on the recording only answers.
@@ -144,6 +166,7 @@ impl State {
 
     /// An instruction asks the machine in a free run.
     pub fn free_instruction(&mut self, engine: &Engine, context: &mut Context) -> Option<Vec<u64>> {
+        self.leaves_at_instruction(engine, context);
         let run = self.free_run(engine, context)?;
         let instruction = decode_at(&LiveCode(&engine.world().space), run.context.pc).ok()?;
         let kind = instructions::kind(&instruction)?;

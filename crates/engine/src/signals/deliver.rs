@@ -76,10 +76,8 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
         _ => context.pc,
     };
     context.fault = fault;
-    if let Some(replay) = engine.replaying() {
-        if replay.fault(engine, context, fault) {
-            return;
-        }
+    if engine.replaying().is_some_and(|replay| replay.fault(engine, context, fault)) {
+        return;
     }
     let blocked = context.signal_mask & bit(fault.signal) != 0;
     let action = engine.world().actions(context).get(fault.signal);

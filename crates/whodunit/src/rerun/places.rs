@@ -20,6 +20,7 @@ pub enum Meaning {
     Branch,
 }
 
+const LONGEST_INSTRUCTION: u64 = 15;
 /// Lines and functions are not longer.
 const LONGEST: u64 = 1 << 20;
 
@@ -51,6 +52,20 @@ impl Places {
         Ok(found)
     }
 
+    /// Where a thread has passed a place: the instructions that it must have run; for calls, where they return to.
+    pub fn passage(&self, place: &str) -> Result<(Vec<u64>, Vec<u64>), String> {
+        let (mut executed, mut returns) = (Vec::new(), Vec::new());
+        for address in self.find(place, Meaning::Passage)? {
+            let instruction =
+                self.instructions(address..address.saturating_add(LONGEST_INSTRUCTION)).into_iter().next();
+            match instruction.filter(|instruction| instruction.is_call_near() || instruction.is_call_near_indirect()) {
+                Some(call) => returns.push(call.next_ip()),
+                None => executed.push(address),
+            }
+        }
+        Ok((executed, returns))
+    }
+
     fn with_gaps(&self, problem: String) -> String {
         match self.gaps.first() {
             Some(gap) => format!("{problem} ({gap})"),
@@ -64,7 +79,7 @@ impl Places {
 
     /// One instruction; what is not in a file cannot be looked at beforehand.
     fn exactly(&self, address: u64, meaning: Meaning) -> Vec<u64> {
-        let first = self.instructions(address..address + 16).into_iter().next();
+        let first = self.instructions(address..address.saturating_add(LONGEST_INSTRUCTION)).into_iter().next();
         let fits = meaning != Meaning::Branch || first.is_none_or(|first| first.is_jcc_short_or_near());
         if fits { vec![address] } else { Vec::new() }
     }

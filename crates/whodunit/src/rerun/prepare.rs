@@ -33,10 +33,7 @@ impl Preparing {
             Step::Hold { thread, before, time, until } => engine::Step::Hold {
                 thread: self.thread(*thread)?,
                 before: self.spot(before, *time, Meaning::Start)?,
-                until: Passage {
-                    thread: self.thread(until.thread)?,
-                    spot: self.spot(&until.passes, until.time, Meaning::Passage)?,
-                },
+                until: self.passage(until)?,
             },
             Step::Flip { thread, at, time } => {
                 engine::Step::Flip { thread: self.any_thread(*thread)?, at: self.spot(at, *time, Meaning::Branch)? }
@@ -62,6 +59,12 @@ impl Preparing {
             (.., Some(at)) => Ok(engine::Point::Spot { thread, spot: self.spot(at, point.time, Meaning::Start)? }),
             _ => Err("the plan has a point that is nowhere".to_owned()),
         }
+    }
+
+    fn passage(&self, passage: &session::rerun::Passage) -> Result<Passage, String> {
+        let (addresses, returns) = self.places.passage(&passage.passes)?;
+        let spot = Spot { addresses, time: passage.time };
+        Ok(Passage { thread: self.thread(passage.thread)?, spot, returns })
     }
 
     fn spot(&self, place: &str, time: u64, meaning: Meaning) -> Result<Spot, String> {

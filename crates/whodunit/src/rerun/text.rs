@@ -79,7 +79,8 @@ pub fn source(frame: &Frame) -> String {
 }
 
 fn output(outcome: &Outcome) -> String {
-    let written: String = outcome.output.iter().map(|output| output.text.as_str()).collect();
+    let shown = outcome.output.iter().filter(|output| matches!(output.descriptor, 1 | 2));
+    let written: String = shown.map(|output| output.text.as_str()).collect();
     if written.is_empty() {
         return String::new();
     }

@@ -1,0 +1,150 @@
+//! Who runs next in a free run, and for how long: the plan's wish first, then the policy.
+
+use super::free::{Run, Status};
+use super::kept::Belongings;
+use super::outcome::{Ending, Turn};
+use crate::context::RAX;
+use crate::syscalls::error;
+use sched::{Reason, SwitchPoint, ThreadId};
+
+/// Nanoseconds that pass with each event of a clock.
+const TICK: u64 = 10;
+/// A held thread waits for so many events of the others at most, so that no plan hangs.
+const PATIENCE: u64 = 50_000_000;
+
+impl Run<'_> {
+    /// Gives the turn to whoever is to run next.
+    pub fn choose(&mut self, mut reason: Reason) {
+        loop {
+            let next = self.pick(reason);
+            self.turn_to(next);
+            match self.make_pending_call() {
+                Some(another) => reason = another,
+                None => break,
+            }
+        }
+        self.grant();
+    }
+
+    fn pick(&mut self, reason: Reason) -> u32 {
+        loop {
+            self.end_waits();
+            let is_runnable = |status: &Status| matches!(status, Status::Runnable { .. });
+            let threads = self.free.statuses.iter().filter(|(_, status)| is_runnable(status));
+            let runnable: Vec<ThreadId> = threads.map(|(&thread, _)| ThreadId(thread)).collect();
+            if runnable.is_empty() {
+                if !self.pass_time() {
+                    self.conclude(Ending::Deadlock);
+                }
+                continue;
+            }
+            let can_run = |thread: &u32| runnable.contains(&ThreadId(*thread));
+            if let Some(favoured) = self.free.favoured.take().filter(can_run) {
+                return favoured;
+            }
+            if let Some(wanted) = self.course.wanted().filter(can_run) {
+                if self.course.is_run_over_at_once() {
+                    self.end_run();
+                }
+                return wanted;
+            }
+            let last = ThreadId(self.machine.current);
+            return self.course.policy.pick(SwitchPoint { reason, last, runnable: &runnable }).0;
+        }
+    }
+
+    /// Makes threads runnable whose time has come, or whose hold is no longer worth waiting for.
+    fn end_waits(&mut self) {
+        let (time, spent) = (self.free.time, self.free.spent);
+        let mut ended = Vec::new();
+        for (&thread, status) in &self.free.statuses {
+            match *status {
+                Status::Futex { deadline: Some(deadline), .. } if deadline <= time => {
+                    ended.push((thread, Some(error(libc::ETIMEDOUT))));
+                }
+                Status::Sleeping { until } if until <= time => ended.push((thread, Some(0))),
+                Status::Held { since, .. } if spent - since > PATIENCE => ended.push((thread, None)),
+                _ => {}
+            }
+        }
+        for (thread, result) in ended {
+            if let Some(Status::Held { hold, .. }) = self.free.statuses.get(&thread) {
+                self.give_up(thread, *hold, "the others went on for too long");
+            }
+            self.free.futexes.forget(thread);
+            self.free.statuses.insert(thread, Status::Runnable { result });
+        }
+    }
+
+    /// Nobody can run: lets time pass to the first deadline, or lets a held thread go. False if there is neither.
+    fn pass_time(&mut self) -> bool {
+        let deadline = |status: &Status| match *status {
+            Status::Futex { deadline, .. } => deadline,
+            Status::Sleeping { until } => Some(until),
+            Status::Runnable { .. } | Status::Held { .. } => None,
+        };
+        if let Some(first) = self.free.statuses.values().filter_map(deadline).min() {
+            self.free.time = self.free.time.max(first);
+            return true;
+        }
+        let held = self.free.statuses.iter().find_map(|(&thread, status)| match *status {
+            Status::Held { hold, .. } => Some((thread, hold)),
+            _ => None,
+        });
+        if let Some((thread, hold)) = held {
+            self.give_up(thread, hold, "nothing else could run");
+            self.free.statuses.insert(thread, Status::Runnable { result: None });
+        }
+        held.is_some()
+    }
+
+    fn give_up(&mut self, thread: u32, hold: usize, why: &str) {
+        self.course.holds[hold].over = true;
+        self.remark(format!("thread {thread} was let go on before the other had passed: {why}"));
+    }
+
+    fn turn_to(&mut self, next: u32) {
+        let from = self.machine.current;
+        if next != from || self.machine.ended {
+            let clock = self.context.clock();
+            if !self.machine.ended {
+                *self.kept.thread(from) = Belongings::of(self.context);
+                let aside = self.machine.put_aside(self.engine, self.context);
+                self.machine.threads.insert(from, aside);
+            }
+            self.machine.ended = false;
+            if let Some(aside) = self.machine.threads.remove(&next) {
+                self.machine.take_up(self.engine, self.context, next, aside);
+            }
+            self.kept.thread(next).give(self.context);
+            self.free.turns.push(Turn { from, clock, to: next });
+            self.free.mark = self.context.clock();
+        }
+        let resumed = self.free.statuses.insert(next, Status::Runnable { result: None });
+        if let Some(Status::Runnable { result: Some(result) }) = resumed {
+            self.context.gpr[RAX] = result as u64;
+        }
+    }
+
+    /// Gives the current thread its time.
+    pub fn grant(&mut self) {
+        let clock = self.context.clock();
+        let stop = self.course.clock_for(self.machine.current).filter(|stop| *stop > clock);
+        let quantum = self.course.policy.quantum();
+        let quantum = stop.map_or(quantum, |stop| quantum.min(stop - clock));
+        let left = self.course.limit.saturating_sub(self.free.spent) + 1;
+        self.context.set_quantum(quantum.min(left).max(1) as i64);
+        self.free.mark = clock;
+    }
+
+    /// Counts what the current thread has done since this was last called, and `more`.
+    pub fn charge(&mut self, more: u64) {
+        let clock = self.context.clock();
+        let events = clock.saturating_sub(std::mem::replace(&mut self.free.mark, clock)) + more;
+        self.free.spent += events;
+        self.free.time = self.free.time.saturating_add(events * TICK);
+        if self.free.spent > self.course.limit {
+            self.conclude(Ending::Limit);
+        }
+    }
+}
