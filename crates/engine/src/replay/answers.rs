@@ -10,7 +10,7 @@
 use crate::kernel::Arguments;
 use std::collections::{BTreeMap, VecDeque};
 use trace::Cursor;
-use trace::event::{Call, Event, FilePart, InstructionKind, Map};
+use trace::event::{Call, Event, FilePart, InstructionKind, Map, SignalPlace};
 
 /// A recorded system call with all that it did to memory.
 #[derive(Clone, Debug)]
@@ -57,6 +57,8 @@ pub struct Answers {
     pub next_descriptor: u64,
     pub next_thread: u32,
     pub next_tid: u32,
+    /// Signals came that no instruction raised.
+    pub awaits_signals: bool,
 }
 
 #[derive(Default)]
@@ -105,7 +107,10 @@ impl Answers {
                     self.script(instruction.thread).instructions.entry(kind).or_default().push_back(values);
                 }
                 // Memory before these is no call's.
-                Event::Signal(signal) => self.script(signal.thread).memory.clear(),
+                Event::Signal(signal) => {
+                    self.awaits_signals |= signal.place != SignalPlace::AtInstruction;
+                    self.script(signal.thread).memory.clear();
+                }
                 Event::ThreadEnd(end) => self.script(end.thread).memory.clear(),
                 Event::Registers(registers) => self.script(registers.thread).memory.clear(),
                 Event::Call(call) => self.take(call),
@@ -268,6 +273,7 @@ pub fn subject(number: u64, arguments: Arguments) -> Option<Subject> {
 fn is_from_outside(number: u64, arguments: Arguments) -> bool {
     match number as i64 {
         libc::SYS_mmap => arguments[3] & libc::MAP_ANONYMOUS as u64 == 0,
+        libc::SYS_prctl => !is_about_names(arguments[0]),
         libc::SYS_futex
         | libc::SYS_munmap
         | libc::SYS_mprotect
@@ -298,13 +304,23 @@ fn is_from_outside(number: u64, arguments: Arguments) -> bool {
     }
 }
 
+/// Requests of `prctl` that name threads or memory.
+pub fn is_about_names(request: u64) -> bool {
+    const PR_SET_VMA: i32 = 0x5356_4d41;
+    matches!(request as i32, libc::PR_SET_NAME | libc::PR_GET_NAME | PR_SET_VMA)
+}
+
 /// How many arguments a call has, and which of them point to room for its answer; all six and none where it is not listed.
 fn shape(number: u64) -> (usize, &'static [usize]) {
     match number as i64 {
         libc::SYS_read | libc::SYS_getdents64 => (3, &[1]),
         libc::SYS_readlink => (3, &[1]),
         libc::SYS_pread64 => (4, &[1]),
-        libc::SYS_recvfrom => (6, &[1]),
+        libc::SYS_recvfrom | libc::SYS_sendto => (6, &[1]),
+        libc::SYS_socketpair => (4, &[3]),
+        libc::SYS_shutdown | libc::SYS_listen | libc::SYS_eventfd2 => (2, &[]),
+        libc::SYS_bind | libc::SYS_accept => (3, &[]),
+        libc::SYS_setsockopt | libc::SYS_getsockopt => (5, &[]),
         libc::SYS_newfstatat => (4, &[2]),
         libc::SYS_stat | libc::SYS_lstat => (2, &[1]),
         libc::SYS_statx => (5, &[4]),

@@ -1,9 +1,9 @@
 //! System calls of a free run: from the recording while they match, else carried out on the run's own memory, threads,
 //! clock and files. Nothing reaches the outside; a call that would have to ends the run.
 
-use super::answers::{Answer, subject};
+use super::answers::{Answer, is_about_names, subject};
 use super::free::{Reply, Run, Status};
-use super::kept::{MOST_MOVED, new_mask, sent, set_action};
+use super::kept::{MOST_MOVED, nanoseconds, new_mask, sent, set_action};
 use super::machine::Pending;
 use super::outcome::Ending;
 use crate::kernel;
@@ -80,12 +80,27 @@ impl Run<'_> {
                 }
                 if second == 0 { 0 } else { store(self.engine, second, &old) }
             }
+            libc::SYS_prctl if is_about_names(first) => self.name_thread(first, second),
             libc::SYS_arch_prctl => {
                 syscalls::redo_arch_prctl(context, arguments);
                 0
             }
             _ => self.ask(pending),
         }
+    }
+
+    /// Threads have names; those of memory are the kernel's to show.
+    fn name_thread(&mut self, request: u64, address: u64) -> i64 {
+        let thread = self.machine.current;
+        match request as i32 {
+            libc::PR_SET_NAME => self.kept.name(thread, address),
+            libc::PR_GET_NAME => {
+                let name = self.kept.names.get(&thread).copied().unwrap_or_default();
+                return store(self.engine, address, &name);
+            }
+            _ => {}
+        }
+        0
     }
 
     /// Calls that are about the outside world.
@@ -100,7 +115,8 @@ impl Run<'_> {
         let thread = self.machine.current;
         if let Some(subject) = subject(number, arguments) {
             let recorded = match number as i64 {
-                libc::SYS_clock_gettime | libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_getrandom => {
+                libc::SYS_clock_gettime => self.recorded_time(thread, arguments[0]),
+                libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_getrandom => {
                     self.kept.answers.own_fact(thread, subject)
                 }
                 _ => self.kept.answers.fact(thread, subject),
@@ -117,6 +133,13 @@ impl Run<'_> {
                 None => self.needs(pending),
             },
         }
+    }
+
+    /// What a clock showed, unless the run's own time has gone beyond that: clocks never go back.
+    fn recorded_time(&mut self, thread: u32, clock: u64) -> Option<Answer> {
+        let answer = self.kept.answers.own_fact(thread, (libc::SYS_clock_gettime as u64, clock, 0))?;
+        let shown = answer.memory.first().and_then(|(_, bytes)| nanoseconds(bytes));
+        shown.is_none_or(|shown| shown >= self.clock(clock)).then_some(answer)
     }
 
     /// Gives a recorded answer.
@@ -237,7 +260,6 @@ impl Run<'_> {
             | libc::SYS_fsync
             | libc::SYS_fdatasync
             | libc::SYS_sched_setaffinity => Some(0),
-            libc::SYS_prctl if matches!(arguments[0] as i32, libc::PR_SET_NAME | PR_SET_VMA) => Some(0),
             libc::SYS_access | libc::SYS_stat | libc::SYS_lstat => self.look_up(pending, arguments[0]),
             libc::SYS_newfstatat | libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_statx => {
                 self.look_up(pending, arguments[1])
@@ -333,8 +355,6 @@ impl Run<'_> {
         Reply::Jumped
     }
 }
-
-const PR_SET_VMA: i32 = 0x5356_4d41;
 
 fn is_output(number: u64) -> bool {
     matches!(

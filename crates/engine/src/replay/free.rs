@@ -16,6 +16,9 @@ use crate::signals::bit;
 use sched::{Reason, Rng};
 use std::collections::BTreeMap;
 
+/// What a system call or a stop at a place counts for, in events: about as long as it takes.
+const CALL: u64 = 100;
+
 /// What a thread of a free run does.
 #[derive(Clone, Copy, Debug)]
 pub enum Status {
@@ -154,7 +157,7 @@ impl Run<'_> {
 
     /// The thread makes a system call.
     pub fn call(&mut self) {
-        self.charge(1);
+        self.charge(CALL);
         if let Some(reason) = self.make_pending_call() {
             self.choose(reason);
         }
@@ -213,7 +216,7 @@ impl Run<'_> {
 
     /// The thread stands at an instruction of the plan's. Tells whether it may run it.
     pub fn place(&mut self) -> bool {
-        self.charge(1);
+        self.charge(CALL);
         loop {
             let Some(due) = self.course.due_at_place(self.machine.current, self.context.pc) else { return true };
             if due == Due::RunOver {

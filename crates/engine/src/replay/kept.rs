@@ -53,6 +53,8 @@ pub struct Kept {
     pub clocks: BTreeMap<u64, u64>,
     pub output: Vec<Written>,
     pub answers: Answers,
+    /// What threads are called, where that was changed.
+    pub names: BTreeMap<u32, [u8; 16]>,
     /// Where the program was started.
     pub directory: Vec<u8>,
 }
@@ -65,6 +67,8 @@ impl Kept {
                 self.directory = start.directory.to_vec();
                 self.clocks.insert(libc::CLOCK_REALTIME as u64, start.wall_time);
                 self.answers.note_thread(1, start.identity.pid);
+                let file = start.program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                self.names.insert(1, as_name(file));
             }
             Event::Thread(thread) => {
                 self.answers.note_thread(thread.child, thread.tid);
@@ -85,7 +89,16 @@ impl Kept {
         let clears = flags & libc::CLONE_CHILD_CLEARTID as u64 != 0;
         let signal_mask = self.thread(parent).signal_mask;
         let clear_tid = if clears { child_tid } else { 0 };
+        if let Some(&name) = self.names.get(&parent) {
+            self.names.insert(child, name);
+        }
         self.threads.insert(child, Belongings { clear_tid, signal_mask, ..Belongings::default() });
+    }
+
+    /// A thread takes the name at an address.
+    pub fn name(&mut self, thread: u32, address: u64) {
+        let text = kernel::read_string(address, 15).unwrap_or_default();
+        self.names.insert(thread, as_name(&text));
     }
 
     pub fn thread(&mut self, thread: u32) -> &mut Belongings {
@@ -107,6 +120,7 @@ impl Kept {
                     self.thread(call.thread).alternate_stack = words;
                 }
             }
+            libc::SYS_prctl if first as i32 == libc::PR_SET_NAME => self.name(call.thread, second),
             libc::SYS_rt_sigaction if call.result == 0 => set_action(engine, context, first, second),
             libc::SYS_clock_gettime => {
                 let time = call.effects.iter().find(|effect| effect.address == second);
@@ -134,6 +148,13 @@ impl Kept {
             _ => self.output.push(Written { descriptor, bytes: bytes.to_vec() }),
         }
     }
+}
+
+/// A thread's name as the kernel keeps it, with its NUL.
+fn as_name(text: &[u8]) -> [u8; 16] {
+    let mut name = [0; 16];
+    name.iter_mut().zip(text.iter().take(15)).for_each(|(to, from)| *to = *from);
+    name
 }
 
 /// The kernel moves no more at once.

@@ -34,7 +34,7 @@ impl Run<'_> {
             let runnable: Vec<ThreadId> = threads.map(|(&thread, _)| ThreadId(thread)).collect();
             if runnable.is_empty() {
                 if !self.pass_time() {
-                    self.conclude(Ending::Deadlock);
+                    self.conclude_deadlock();
                 }
                 continue;
             }
@@ -72,7 +72,27 @@ impl Run<'_> {
                 self.give_up(thread, *hold, "the others went on for too long");
             }
             self.free.futexes.forget(thread);
+            if result.is_some() {
+                self.forget_call(thread);
+            }
             self.free.statuses.insert(thread, Status::Runnable { result });
+        }
+    }
+
+    /// Nobody can ever run again, unless somebody outside has a say.
+    fn conclude_deadlock(&mut self) -> ! {
+        if self.kept.answers.awaits_signals {
+            self.conclude(Ending::Needs("a signal from outside, as came when it was recorded".to_owned()));
+        }
+        self.conclude(Ending::Deadlock)
+    }
+
+    /// A call that would be made again has its result.
+    fn forget_call(&mut self, thread: u32) {
+        if thread == self.machine.current {
+            self.machine.pending = None;
+        } else if let Some(aside) = self.machine.threads.get_mut(&thread) {
+            aside.forget_pending();
         }
     }
 

@@ -7,6 +7,7 @@ use super::machine::Pending;
 use crate::kernel;
 use crate::syscalls::error;
 
+const FUTEX_LOCK_PI2: i32 = 13;
 const ANY: u32 = u32::MAX;
 const OWNER: u32 = libc::FUTEX_TID_MASK;
 /// What clocks show that the recorded part did not look at.
@@ -35,7 +36,7 @@ impl Run<'_> {
     pub fn deadline(&self, clock: u64, address: u64, absolute: bool) -> Result<u64, i64> {
         let words = kernel::read::<[u64; 2]>(address).map_err(|_| error(libc::EFAULT))?;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let given = nanoseconds(&bytes).ok_or(error(libc::EINVAL))?;
+        let given = nanoseconds(&bytes).filter(|_| words[1] < 1_000_000_000).ok_or(error(libc::EINVAL))?;
         let start = if absolute { self.clock(clock) } else { 0 };
         Ok(self.free.time.saturating_add(given.saturating_sub(start)))
     }
@@ -80,6 +81,7 @@ impl Run<'_> {
             };
         }
         let command = operation as i32 & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+        let realtime = operation as i32 & libc::FUTEX_CLOCK_REALTIME != 0;
         let count = value as u32;
         Reply::Result(match command {
             libc::FUTEX_WAKE => self.wake(address, count, ANY),
@@ -93,13 +95,60 @@ impl Run<'_> {
                         *address = second;
                     }
                 }
-                let is_compared = command == libc::FUTEX_CMP_REQUEUE;
-                woken + if is_compared { moved.len() as i64 } else { 0 }
+                woken + moved.len() as i64
             }
             libc::FUTEX_WAKE_OP => self.wake_and_operate(pending),
-            // Locks that inherit priorities are the kernel's own.
-            _ => self.needs(pending),
+            libc::FUTEX_LOCK_PI => return self.lock(pending, true),
+            FUTEX_LOCK_PI2 => return self.lock(pending, realtime),
+            libc::FUTEX_TRYLOCK_PI => self.try_lock(address).unwrap_or(error(libc::EAGAIN)),
+            libc::FUTEX_UNLOCK_PI => self.unlock(address),
+            // As for recorded programs.
+            _ => error(libc::ENOSYS),
         })
+    }
+
+    /// Takes a lock that is kept in a futex, or waits and tries again. One thread runs at a time, so there is nothing to
+    /// inherit.
+    fn lock(&mut self, pending: Pending, realtime: bool) -> Reply {
+        let [address, _, _, timeout, ..] = pending.arguments;
+        if let Some(result) = self.try_lock(address) {
+            return Reply::Result(result);
+        }
+        let clock = if realtime { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
+        let deadline = match (timeout != 0).then(|| self.deadline(clock as u64, timeout, true)).transpose() {
+            Ok(deadline) => deadline,
+            Err(failure) => return Reply::Result(failure),
+        };
+        let word = kernel::read::<u32>(address).unwrap_or(0) | libc::FUTEX_WAITERS;
+        if store(self.engine, address, &word.to_le_bytes()) != 0 {
+            return Reply::Result(error(libc::EFAULT));
+        }
+        self.free.futexes.wait(address, self.machine.current, ANY);
+        self.machine.pending = Some(pending);
+        Reply::Waits(Status::Futex { address, deadline })
+    }
+
+    /// The result if there is one at once; none if another thread has the lock.
+    fn try_lock(&mut self, address: u64) -> Option<i64> {
+        let tid = self.tid() as u32;
+        match kernel::read::<u32>(address) {
+            Err(_) => Some(error(libc::EFAULT)),
+            Ok(word) if word & OWNER == tid => Some(error(libc::EDEADLK)),
+            Ok(word) if word & OWNER != 0 => None,
+            Ok(word) => Some(store(self.engine, address, &(tid | word & libc::FUTEX_OWNER_DIED).to_le_bytes())),
+        }
+    }
+
+    fn unlock(&mut self, address: u64) -> i64 {
+        match kernel::read::<u32>(address) {
+            Ok(word) if word & OWNER == self.tid() as u32 => {
+                let stored = store(self.engine, address, &[0; 4]);
+                self.wake(address, u32::MAX, ANY);
+                stored
+            }
+            Ok(_) => error(libc::EPERM),
+            Err(_) => error(libc::EFAULT),
+        }
     }
 
     pub fn wake(&mut self, address: u64, count: u32, bitset: u32) -> i64 {

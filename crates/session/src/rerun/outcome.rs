@@ -19,7 +19,7 @@ pub struct Outcome {
     pub output: Vec<Output>,
     /// Who got the turn after the recording was left, in order.
     pub schedule: Vec<Switch>,
-    /// Clock events, calls and stops of all threads since then.
+    /// Clock events of all threads since then; calls and stops at places count for many.
     pub spent: u64,
     /// What did not go as the plan has it.
     pub remarks: Vec<String>,
