@@ -13,19 +13,24 @@ pub struct Place {
 impl Place {
     /// A folder of its own, for a guest in `guests/`.
     pub fn new(test: &str, guest: &str) -> Place {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("rerunning-{test}"));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rerunning/guests").join(format!("{guest}.c"));
-        let source = fs::read_to_string(&path).unwrap();
+        Place::with(test, &format!("rerunning/guests/{guest}.c"))
+    }
+
+    /// The same for a program anywhere among the tests.
+    pub fn with(test: &str, source: &str) -> Place {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let path = tests.join(source);
+        let place = Place { source: fs::read_to_string(&path).unwrap(), ..Place::empty(test) };
         let compiled = Command::new("cc")
-            .args(["-g", "-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-pthread", "-w", "-o", "guest"])
+            .args(["-g", "-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-D_GNU_SOURCE", "-pthread", "-w", "-I"])
+            .arg(tests.join("conformance/include"))
+            .args(["-o", "guest"])
             .arg(&path)
-            .current_dir(&folder)
+            .current_dir(&place.folder)
             .output()
             .unwrap();
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        Place { folder, source }
+        place
     }
 
     /// A folder for a program that is there already.
