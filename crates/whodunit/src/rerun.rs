@@ -21,8 +21,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 const AFTER_HELP: &str = "\
 A plan is a JSON file: {\"schema\": \"whodunit/plan/1\", \"steps\": [...]}, with these steps:
-  {\"follow\": {\"event\": 120}}                     do as recorded up to there; also by \"thread\" and \"clock\",
-                                                 or by \"thread\", \"at\" and \"time\"
+  {\"follow\": {\"event\": 120}}                     do as recorded up to there; also by thread and
+                                                 clock, or by thread, at (PLACE) and time
   {\"hold\": {\"thread\": 2, \"before\": PLACE,        keep a thread from running on until another one
     \"until\": {\"thread\": 1, \"passes\": PLACE}}}    has passed
   {\"run\": {\"thread\": 2, \"until\": {\"at\": PLACE}}} give a thread the turn, until it is there
@@ -31,13 +31,13 @@ A plan is a JSON file: {\"schema\": \"whodunit/plan/1\", \"steps\": [...]}, with
   {\"schedule\": {\"policy\": \"random\", \"seed\": 7}}  choose who runs from here on
   {\"stop\": {\"at\": PLACE}}                        end the run there
 PLACE is a source line (queue.c:41), a function (push, push+0x14) or an address (0x5a0065558010).
-Nothing outside is changed: output is shown here, and files that the program writes to are copies in memory.
+Nothing outside is changed: output is shown here, and files that are written to are copies.
 
 EXIT STATUS:
   0  the program ended with status 0, or where the plan stops it
   1  it ended otherwise: by another status, a signal, a deadlock, or at --limit
   2  the command line or the plan is wrong
-  3  there is no such place, the recording cannot be replayed, or the run needs what the recording does not tell
+  3  there is no such place, the recording cannot be replayed, or it does not tell what the run needs
 
 EXAMPLES:
   whodunit rerun latest --plan other-order.json

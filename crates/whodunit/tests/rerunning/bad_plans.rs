@@ -51,3 +51,12 @@ fn plans_that_do_not_fit_the_recording() {
         assert!(said.contains(expected), "{steps}: {said}");
     }
 }
+
+#[test]
+fn a_program_that_becomes_another_before_the_plan_acts() {
+    let place = Place::empty("becomes-another");
+    place.record(&["/bin/sh", "-c", "exec /bin/true"]);
+    place.plan(&json!([{ "follow": { "at": "0x1000" } }]));
+    let said = refusal(&place, 3);
+    assert!(said.contains("became another program") && said.contains("--process 2 is that program"), "{said}");
+}
