@@ -30,7 +30,7 @@ pub enum Step {
     Stop(Option<Point>),
 }
 
-/// Instructions, any of which is meant, and the how-manieth arrival at one of them.
+/// Instructions, any of which is meant, and which arrival at one of them.
 #[derive(Clone, Debug)]
 pub struct Spot {
     pub addresses: Vec<u64>,

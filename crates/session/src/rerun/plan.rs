@@ -79,7 +79,7 @@ pub struct Point {
     /// Before the instruction at this place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// The how-manieth arrival there, counted from one.
+    /// Which arrival there, counted from one.
     #[serde(default = "once")]
     pub time: u64,
 }
