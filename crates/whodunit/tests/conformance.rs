@@ -67,7 +67,7 @@ guest_programs! {
         alternate_stack async_state blocked_faults children crash_abrt crash_bus crash_fpe crash_handler_returns
         crash_ill crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
         default_actions dispositions during_vfork fault_kinds fault_registers from_outside interrupted
-        longjmp_repeated threads_directed timers_computing waiting
+        longjmp_repeated new_thread threads_directed timers_computing waiting
     }
     process {
         controls exec exec_threads fork_basic fork_threads rust_process spawn spawn_beside_threads

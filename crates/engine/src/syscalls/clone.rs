@@ -125,6 +125,9 @@ fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) 
 
 /// The life of a host thread: become the guest thread, run it, clean up.
 fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<(i32, u32)>) {
+    // The C library starts threads with its cancellation signal open, whatever they inherit. The guest's library may
+    // have told the kernel to send that very signal (for timers) before this thread first has the turn.
+    host::set_kernel_mask(u64::MAX);
     let context = context::of_this_thread();
     let xstate = engine.xstate();
     context.xsave = frame::new_state_area(xstate);
