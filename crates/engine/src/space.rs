@@ -2,8 +2,9 @@
 //!
 //! The engine chooses every address that the guest leaves open, so a run sees the same addresses each time, whatever
 //! the kernel's randomisation does to the engine itself. The model is pure bookkeeping: `syscalls::memory` makes the
-//! calls. Kernel randomisation keeps the engine's own memory in [0x5555…, 0x5755…) and above 0x7e80…, which the
-//! zones below avoid.
+//! calls. Kernel randomisation keeps the engine's own memory in [0x5555…, 0x5656…) and above 0x7efb…, which the
+//! zones below avoid. They also lie where ThreadSanitizer's runtime lets programs be: it takes the rest of the address
+//! space for itself, and refuses to run if it finds anything there.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub struct Zones {
     pub program: u64,
     pub heap: (u64, u64),
     pub mappings: (u64, u64),
+    /// Mappings that do not fit there.
+    pub overflow: (u64, u64),
     /// Mappings that must lie in the low two gigabytes.
     pub low: (u64, u64),
     pub stack_top: u64,
@@ -32,13 +35,14 @@ impl Zones {
 
     /// For programs that may be placed anywhere.
     pub const RELOCATABLE: Zones = Zones {
-        near: (0x5a00_0000_0000, 0x5a00_4000_0000),
-        cache: 0x5a00_4000_0000,
-        program: 0x5a00_6555_4000,
-        heap: (0x5b00_0000_0000, 0x5c00_0000_0000),
-        mappings: (0x6000_0000_0000, 0x7d00_0000_0000),
+        near: (0x5500_0000_0000, 0x5500_4000_0000),
+        cache: 0x5500_4000_0000,
+        program: 0x5500_6555_4000,
+        heap: (0x5510_0000_0000, 0x5550_0000_0000),
+        mappings: (0x7e80_0000_0000, 0x7ea0_0000_0000),
+        overflow: (0x6000_0000_0000, 0x7d00_0000_0000),
         low: (0x1000_0000, 0x7000_0000),
-        stack_top: 0x7dff_ffff_f000,
+        stack_top: 0x7eaf_ffff_f000,
     };
 
     /// For programs linked at a low address: libraries and the cache come close to them.
@@ -186,6 +190,12 @@ impl GuestSpace {
         }
     }
 
+    /// Where a mapping goes for which any place is good.
+    pub fn find_place(&self, length: u64, alignment: u64) -> Option<u64> {
+        let Zones { mappings, overflow, .. } = self.zones;
+        self.find_high(mappings, length, alignment).or_else(|| self.find_high(overflow, length, alignment))
+    }
+
     /// The lowest free place of `length` bytes in the zone.
     pub fn find_low(&self, zone: (u64, u64), length: u64) -> Option<u64> {
         let mut start = zone.0;
@@ -313,6 +323,15 @@ mod tests {
         assert_eq!(space.find_high((0x1000, 0xa000), 0x5000, PAGE), None);
         assert_eq!(space.find_low((0x1000, 0x10000), 0x4000), Some(0x1000));
         assert_eq!(space.find_low((0x2000, 0x10000), 0x4000), Some(0xa000));
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_elsewhere() {
+        let space = space();
+        let Zones { mappings, overflow, .. } = space.zones;
+        assert_eq!(space.find_place(PAGE, PAGE), Some(mappings.1 - PAGE));
+        assert_eq!(space.find_place(1 << 40, PAGE), Some(overflow.1 - (1 << 40)));
+        assert_eq!(space.find_place(1 << 46, PAGE), None);
     }
 
     #[test]

@@ -29,7 +29,7 @@ const AFTER_HELP: &str = "\
 WHERE is one of
   counter, table[3].next, head->name   a variable, a part of it, or what it points at
   table+0x10                           bytes from a variable's start
-  0x5a0065558010:8                     an address and a length
+  0x550065558010:8                     an address and a length
   list.c:42:expression                 as it is read at that line
   function:expression                  as it is read in that function
 Variables need a fixed place: globals and static variables. Local variables can be asked for by their address.
@@ -42,7 +42,7 @@ EXIT STATUS:
 EXAMPLES:
   whodunit last-write latest counter
   whodunit last-write server-3 'sessions[4].refs' --all
-  whodunit last-write latest 0x5a0065558010:8 --at 812";
+  whodunit last-write latest 0x550065558010:8 --at 812";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]

@@ -77,7 +77,7 @@ fn place(space: &GuestSpace, program: &Opened, usual: u64) -> Result<u64, Launch
     if space.is_free(&(start..start + length)) && start + length < space.zones.heap.0 {
         return Ok(start.wrapping_sub(low));
     }
-    space.find_high(space.zones.mappings, length, align).map(|start| start.wrapping_sub(low)).ok_or_else(no_room)
+    space.find_place(length, align).map(|start| start.wrapping_sub(low)).ok_or_else(no_room)
 }
 
 fn map(space: &mut GuestSpace, opened: &Opened, bias: u64, made: &mut Made) -> Result<(), LaunchError> {

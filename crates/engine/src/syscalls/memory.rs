@@ -112,7 +112,7 @@ fn choose(world: &World, hint: Range<u64>, length: u64, protection: u64, flags: 
     }
     // Aligned like the kernel aligns what transparent huge pages or huge-page mappings can back.
     let alignment = if huge || anonymous && length >= 2 << 20 { 2 << 20 } else { PAGE };
-    space.find_high(zones.mappings, length, alignment).or_else(|| space.find_high(zones.mappings, length, PAGE))
+    space.find_place(length, alignment).or_else(|| space.find_place(length, PAGE))
 }
 
 pub fn unmap(engine: &Engine, arguments: Arguments) -> i64 {
@@ -166,7 +166,7 @@ pub fn remap(engine: &Engine, mut arguments: Arguments) -> i64 {
             return error(libc::ENOMEM);
         }
         let length = grown.end - grown.start;
-        let Some(place) = world.space.find_high(world.space.zones.mappings, length, PAGE) else {
+        let Some(place) = world.space.find_place(length, PAGE) else {
             return error(libc::ENOMEM);
         };
         arguments[3] |= libc::MREMAP_FIXED as u64;
@@ -233,7 +233,7 @@ pub fn attach(engine: &Engine, context: &Context, mut arguments: Arguments) -> i
         return kernel::call(libc::SYS_shmat as u64, arguments);
     };
     if address == 0 {
-        let Some(place) = world.space.find_high(world.space.zones.mappings, length, PAGE) else {
+        let Some(place) = world.space.find_place(length, PAGE) else {
             return error(libc::ENOMEM);
         };
         arguments[1] = place;
