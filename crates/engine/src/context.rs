@@ -87,6 +87,8 @@ pub struct Context {
     pub robust_list: u64,
     /// The thread runs as the child of a `vfork`, in its parent's memory.
     pub is_vfork_child: bool,
+    /// The thread is a process of its own that shares this memory, and runs beside its parent.
+    pub is_process_beside: bool,
 }
 
 /// Where a thread that is outside translated code stands.
@@ -144,6 +146,7 @@ thread_local! {
             clear_tid: 0,
             robust_list: 0,
             is_vfork_child: false,
+            is_process_beside: false,
         })
     };
 }
@@ -232,6 +235,11 @@ impl Context {
             self.deferred += *budget - 1;
             *budget = 1;
         }
+    }
+
+    /// Whether the thread is a process other than the one whose memory this is.
+    pub fn is_other_process(&self) -> bool {
+        self.is_vfork_child || self.is_process_beside
     }
 
     pub fn has_pending_signal(&self) -> bool {

@@ -126,6 +126,8 @@ pub struct Engine {
     finished: AtomicBool,
     /// The guest has executable views of shared objects, which calls like `write` can change.
     shared_code: AtomicBool,
+    /// Other processes may have descriptors of the same open files.
+    shared_descriptors: AtomicBool,
     observer: Mutex<Recorder>,
     tape: Tape,
 }
@@ -181,6 +183,7 @@ impl Engine {
             signals: AtomicU64::new(0),
             finished: AtomicBool::new(false),
             shared_code: AtomicBool::new(false),
+            shared_descriptors: AtomicBool::new(false),
             observer: Mutex::new(recorder),
             tape,
         };
@@ -355,6 +358,15 @@ impl Engine {
 
     pub fn has_shared_code(&self) -> bool {
         self.shared_code.load(Ordering::Relaxed)
+    }
+
+    /// To be called before a process is made that gets this one's descriptors.
+    pub fn note_shared_descriptors(&self) {
+        self.shared_descriptors.store(true, Ordering::Relaxed);
+    }
+
+    pub fn shares_descriptors(&self) -> bool {
+        self.shared_descriptors.load(Ordering::Relaxed)
     }
 
     pub fn count_system_call(&self) {

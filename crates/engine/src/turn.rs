@@ -58,6 +58,30 @@ struct Thread {
     context: ContextRef,
     status: Status,
     outcome: Outcome,
+    /// A process that shares the memory has stopped it, as a tracer does.
+    stopped: Option<Stop>,
+}
+
+/// A stop by a tracer.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    tracer: ThreadId,
+    /// The tracer has waited for it.
+    reported: bool,
+}
+
+impl Thread {
+    fn new(context: ContextRef) -> Thread {
+        Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied, stopped: None }
+    }
+
+    fn can_run(&self) -> bool {
+        matches!(self.status, Status::Runnable) && self.stopped.is_none()
+    }
+
+    fn has_tid(&self, tid: i32) -> bool {
+        self.context.with(|context| context.tid == tid)
+    }
 }
 
 /// Counters for `--stats`.
@@ -115,7 +139,7 @@ impl Turn {
         let id = ThreadId(1);
         first.thread = id.0;
         first.set_quantum(quantum as i64);
-        let thread = Thread { context: ContextRef::of(first), status: Status::Runnable, outcome: Outcome::Satisfied };
+        let thread = Thread::new(ContextRef::of(first));
         let stats = TurnStats { threads: 1, schedule_hash: 0xcbf2_9ce4_8422_2325, ..TurnStats::default() };
         let state = State {
             current: Some(id),
@@ -162,7 +186,7 @@ impl Turn {
         let mut state = self.lock();
         state.stats.threads += 1;
         let id = ThreadId(state.stats.threads as u32);
-        state.threads.insert(id, Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied });
+        state.threads.insert(id, Thread::new(context));
         self.count.fetch_add(1, Ordering::SeqCst);
         id
     }
@@ -213,11 +237,69 @@ impl Turn {
     /// Ends the calling thread's part; it must not run guest code any more.
     pub fn leave(&self, context: &Context) {
         let mut state = self.lock();
-        state.threads.remove(&ThreadId(context.thread));
+        state.remove(ThreadId(context.thread));
         self.count.fetch_sub(1, Ordering::SeqCst);
         if !state.threads.is_empty() {
             state.choose(self, Reason::Stopped, context.clock());
         }
+    }
+
+    /// Ends the part of a thread whose process is gone, if it did not do so itself.
+    pub fn forget(&self, context: &Context) {
+        let mut state = self.lock();
+        let gone = ThreadId(context.thread);
+        let Some(thread) = state.threads.get(&gone) else { return };
+        if let Status::Waiting { wait: Wait::Futex { address, .. } | Wait::SharedFutex { address, .. }, .. } =
+            thread.status
+        {
+            state.remove_waiter(address, gone);
+        }
+        state.remove(gone);
+        self.count.fetch_sub(1, Ordering::SeqCst);
+        if state.idle == Some(gone) {
+            state.idle = None;
+        }
+        if state.current.is_none_or(|current| current == gone) && !state.threads.is_empty() {
+            state.choose(self, Reason::Stopped, context.clock());
+        }
+    }
+
+    /// Stops another thread on behalf of the caller; it keeps what it is doing, and does not get the turn.
+    pub fn stop(&self, tracer: &Context, tid: i32) -> Option<()> {
+        let mut state = self.lock();
+        let tracer = ThreadId(tracer.thread);
+        let (_, thread) = state.threads.iter_mut().find(|(id, thread)| **id != tracer && thread.has_tid(tid))?;
+        if thread.stopped.is_none() {
+            thread.stopped = Some(Stop { tracer, reported: false });
+        }
+        Some(())
+    }
+
+    /// Whether the thread was stopped by the caller and the caller has not been told yet; now it is.
+    pub fn report_stop(&self, tracer: &Context, tid: i32) -> bool {
+        self.with_stopped(tracer, tid, |thread| {
+            thread.stopped.as_mut().is_some_and(|stop| !std::mem::replace(&mut stop.reported, true))
+        })
+        .unwrap_or(false)
+    }
+
+    /// Lets a thread go on that the caller has stopped.
+    pub fn resume(&self, tracer: &Context, tid: i32) -> Option<()> {
+        self.with_stopped(tracer, tid, |thread| thread.stopped = None)
+    }
+
+    /// Looks at a thread that the caller has stopped.
+    pub fn look_at_stopped<R>(&self, tracer: &Context, tid: i32, look: impl FnOnce(&Context) -> R) -> Option<R> {
+        self.with_stopped(tracer, tid, |thread| thread.context.with(look))
+    }
+
+    fn with_stopped<R>(&self, tracer: &Context, tid: i32, use_it: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+        let mut state = self.lock();
+        let tracer = ThreadId(tracer.thread);
+        let stopped_by = |thread: &Thread| thread.stopped.map(|stop| stop.tracer);
+        let thread =
+            state.threads.values_mut().find(|thread| stopped_by(thread) == Some(tracer) && thread.has_tid(tid));
+        thread.map(use_it)
     }
 
     /// After a fork only the calling thread is left in the child.
@@ -381,6 +463,14 @@ impl State {
         self.threads.get_mut(&ThreadId(context.thread)).expect("a running thread is registered")
     }
 
+    /// Takes a thread away; those that it had stopped go on.
+    fn remove(&mut self, id: ThreadId) {
+        self.threads.remove(&id);
+        for thread in self.threads.values_mut() {
+            thread.stopped = thread.stopped.filter(|stop| stop.tracer != id);
+        }
+    }
+
     fn satisfy(&mut self, id: ThreadId, outcome: Outcome) {
         if let Some(thread) = self.threads.get_mut(&id) {
             thread.status = Status::Runnable;
@@ -417,12 +507,8 @@ impl State {
     /// Picks who runs next and wakes it.
     fn pick(&mut self, turn: &Turn, reason: Reason, clock: u64) -> Choice {
         self.end_waits();
-        let runnable: Vec<ThreadId> = self
-            .threads
-            .iter()
-            .filter(|(_, thread)| matches!(thread.status, Status::Runnable))
-            .map(|(&id, _)| id)
-            .collect();
+        let runnable: Vec<ThreadId> =
+            self.threads.iter().filter(|(_, thread)| thread.can_run()).map(|(&id, _)| id).collect();
         if runnable.is_empty() {
             self.last = self.current.take().unwrap_or(self.last);
             return Choice::Nobody;

@@ -19,8 +19,8 @@ pub struct World {
     pub cache: CodeCache,
     pub space: GuestSpace,
     actions: Actions,
-    /// The dispositions of children in `vfork`, which run in this memory, by the thread they stand for.
-    vfork_actions: BTreeMap<u32, Actions>,
+    /// The dispositions of child processes that run in this memory, by the thread they stand for.
+    child_actions: BTreeMap<u32, Actions>,
     pub process: Process,
     /// Writable pages that are write-protected so that changes are noticed, each with the page whose translations
     /// would change: itself, or one that shows the same memory.
@@ -44,17 +44,17 @@ pub struct Process {
 
 impl World {
     pub fn new(cache: CodeCache, space: GuestSpace, actions: Actions, process: Process) -> World {
-        World { cache, space, actions, vfork_actions: BTreeMap::new(), process, guarded: BTreeMap::new() }
+        World { cache, space, actions, child_actions: BTreeMap::new(), process, guarded: BTreeMap::new() }
     }
 
     /// The signal dispositions that count for a thread.
     pub fn actions(&self, context: &Context) -> &Actions {
-        let own = if context.is_vfork_child { self.vfork_actions.get(&context.thread) } else { None };
+        let own = if context.is_other_process() { self.child_actions.get(&context.thread) } else { None };
         own.unwrap_or(&self.actions)
     }
 
     pub fn actions_mut(&mut self, context: &Context) -> &mut Actions {
-        let own = if context.is_vfork_child { self.vfork_actions.get_mut(&context.thread) } else { None };
+        let own = if context.is_other_process() { self.child_actions.get_mut(&context.thread) } else { None };
         own.unwrap_or(&mut self.actions)
     }
 
@@ -63,14 +63,14 @@ impl World {
         self.actions.any_handler()
     }
 
-    /// The child that is about to run as this thread changes a copy of the dispositions.
-    pub fn begin_vfork(&mut self, context: &Context) {
-        let copy = self.actions(context).clone();
-        self.vfork_actions.insert(context.thread, copy);
+    /// The child process that is about to run as the thread of this number changes a copy of the parent's dispositions.
+    pub fn begin_child(&mut self, parent: &Context, thread: u32) {
+        let copy = self.actions(parent).clone();
+        self.child_actions.insert(thread, copy);
     }
 
-    pub fn end_vfork(&mut self, context: &Context) {
-        self.vfork_actions.remove(&context.thread);
+    pub fn end_child(&mut self, thread: u32) {
+        self.child_actions.remove(&thread);
     }
 
     /// The translation of `pc`.

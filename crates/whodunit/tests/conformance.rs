@@ -60,18 +60,18 @@ guest_programs! {
     threads {
         c11_threads cancellation channels clear_address create_join exit_in_thread futexes
         large_transfers local_destructors main_exits mutex_processes mutexes named_semaphores openmp
-        preempted_state primitives raw_clone rust_threads socket_waits spinning standstill
+        preempted_state primitives race_detector raw_clone remaining_time rust_threads socket_waits spinning standstill
         std_threads timed_waits timers
     }
     signals {
         alternate_stack async_state blocked_faults children crash_abrt crash_bus crash_fpe crash_handler_returns
         crash_ill crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
         default_actions dispositions during_vfork fault_kinds fault_registers from_outside interrupted
-        longjmp_repeated new_thread threads_directed timers_computing waiting
+        limited_waits longjmp_repeated new_thread threads_directed timers_computing waiting
     }
     process {
-        controls exec exec_threads fork_basic fork_threads rust_process spawn spawn_beside_threads
-        vfork
+        beside controls exec exec_threads fork_basic fork_threads leaks no_leaks rust_process
+        shared_listener spawn spawn_beside_threads vfork
     }
     memory {
         brk code_beside_data code_threads dlopen_repeated kernel_pointers large mmap_forms mremap_mprotect own_code

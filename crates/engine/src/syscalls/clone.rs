@@ -1,6 +1,6 @@
 //! New threads and processes, and the end of both.
 
-use super::{Answer, Flow, error, futex};
+use super::{Answer, Flow, beside, error, futex};
 use crate::context::{self, Context, ContextRef, RAX, RSP};
 use crate::engine::Engine;
 use crate::journal::write_down;
@@ -16,25 +16,25 @@ use trace::event::{EndKind, Event, Fork, Thread, ThreadEnd};
 /// What a `clone`, `fork` or `vfork` asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    flags: u64,
+    pub(super) flags: u64,
     stack: u64,
     parent_tid: u64,
     child_tid: u64,
     thread_pointer: u64,
 }
 
-const VM: u64 = libc::CLONE_VM as u64;
-const VFORK: u64 = libc::CLONE_VFORK as u64;
+pub(super) const VM: u64 = libc::CLONE_VM as u64;
+pub(super) const VFORK: u64 = libc::CLONE_VFORK as u64;
 const THREAD: u64 = libc::CLONE_THREAD as u64;
 const SET_TLS: u64 = libc::CLONE_SETTLS as u64;
 const PARENT_SETTID: u64 = libc::CLONE_PARENT_SETTID as u64;
 const CHILD_SETTID: u64 = libc::CLONE_CHILD_SETTID as u64;
 const CHILD_CLEARTID: u64 = libc::CLONE_CHILD_CLEARTID as u64;
-const SIGHAND: u64 = libc::CLONE_SIGHAND as u64;
+pub(super) const SIGHAND: u64 = libc::CLONE_SIGHAND as u64;
 /// What a plain `fork` of the C library comes with.
 const ORDINARY: u64 = 0xff | PARENT_SETTID | CHILD_SETTID | CHILD_CLEARTID | SET_TLS;
 /// Enough for the run loop and translation; the guest has its own stack.
-const HOST_STACK: usize = 256 << 10;
+pub(super) const HOST_STACK: usize = 256 << 10;
 
 impl Request {
     pub fn from_clone(arguments: Arguments) -> Request {
@@ -50,7 +50,7 @@ impl Request {
         Request { flags: libc::SIGCHLD as u64 | VM | VFORK, ..Request::fork() }
     }
 
-    fn has(&self, flag: u64) -> bool {
+    pub(super) fn has(&self, flag: u64) -> bool {
         self.flags & flag != 0
     }
 }
@@ -71,17 +71,22 @@ pub fn clone(engine: &'static Engine, context: &mut Context, request: Request) -
 }
 
 fn make(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
+    if !request.has(THREAD) {
+        engine.note_shared_descriptors();
+    }
     if request.has(THREAD) && request.has(VM) {
         new_thread(engine, context, request)
     } else if request.has(VM) && request.has(VFORK) {
         vfork(engine, context, request)
+    } else if request.has(VM) {
+        beside::new_process(engine, context, request)
     } else {
         fork(engine, context, request)
     }
 }
 
 /// All that a new guest thread starts with.
-struct Seed {
+pub(super) struct Seed {
     gpr: [u64; 16],
     rflags: u64,
     pc: u64,
@@ -92,27 +97,71 @@ struct Seed {
     request: Request,
 }
 
-fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
-    let mut gpr = context.gpr;
-    gpr[RAX] = 0;
-    if request.stack != 0 {
-        gpr[RSP] = request.stack;
+impl Seed {
+    pub fn of(engine: &Engine, parent: &mut Context, request: Request) -> Seed {
+        let mut gpr = parent.gpr;
+        gpr[RAX] = 0;
+        if request.stack != 0 {
+            gpr[RSP] = request.stack;
+        }
+        Seed {
+            gpr,
+            rflags: parent.rflags,
+            pc: parent.pc,
+            fs: if request.has(SET_TLS) { request.thread_pointer } else { parent.guest_fs() },
+            gs: parent.guest_gs,
+            signal_mask: parent.signal_mask,
+            state: frame::state_area(parent, engine.xstate()).to_vec(),
+            request,
+        }
     }
-    let seed = Seed {
-        gpr,
-        rflags: context.rflags,
-        pc: context.pc,
-        fs: if request.has(SET_TLS) { request.thread_pointer } else { context.guest_fs() },
-        gs: context.guest_gs,
-        signal_mask: context.signal_mask,
-        state: frame::state_area(context, engine.xstate()).to_vec(),
-        request,
-    };
+
+    /// Makes the context of this host thread that of the new guest thread.
+    pub fn grow(self, engine: &Engine, context: &mut Context) {
+        let xstate = engine.xstate();
+        context.xsave = frame::new_state_area(xstate);
+        frame::state_area(context, xstate).copy_from_slice(&self.state);
+        context.gpr = self.gpr;
+        context.rflags = self.rflags;
+        context.pc = self.pc;
+        context.set_guest_fs(self.fs);
+        context.guest_gs = self.gs;
+        context.signal_mask = self.signal_mask;
+        if self.request.has(CHILD_CLEARTID) {
+            context.clear_tid = self.request.child_tid;
+        }
+        if engine.writes_records() {
+            observation::open_buffer(context);
+        }
+    }
+}
+
+/// Gives back what a guest thread had, when it is gone.
+pub(super) fn clean_up(engine: &Engine, context: &mut Context) {
+    observation::close_buffer(context);
+    frame::free_state_area(context, engine.xstate());
+}
+
+/// Tells the thread's number where the guest wants it.
+pub(super) fn store_child_tid(context: &Context, request: Request) {
+    if request.has(CHILD_SETTID) {
+        // A bad address is the guest's own loss, as with the kernel.
+        let _ = kernel::write(request.child_tid, context.tid);
+    }
+}
+
+fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
+    let seed = Seed::of(engine, context, request);
     let (tell, hear) = mpsc::channel();
     // The new host thread inherits the mask: it must not be interrupted before it is a guest thread.
     let spawned = std::thread::Builder::new().stack_size(HOST_STACK).spawn(move || host_thread(engine, seed, &tell));
     let made: Option<(i32, u32)> = spawned.ok().and_then(|_| hear.recv().ok());
     let Some((tid, child)) = made else { return error(libc::EAGAIN) };
+    announce(engine, context, request, tid, child)
+}
+
+/// The new thread is there: writes it down, and gives the parent its number.
+pub(super) fn announce(engine: &Engine, context: &Context, request: Request, tid: i32, child: u32) -> i64 {
     write_down(engine, |writing| {
         let (parent, clock) = (context.thread, context.clock());
         writing.note(&Event::Thread(Thread { parent, clock, child, tid: tid as u32 }));
@@ -129,27 +178,10 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<(i32, u3
     // have told the kernel to send that very signal (for timers) before this thread first has the turn.
     host::set_kernel_mask(u64::MAX);
     let context = context::of_this_thread();
-    let xstate = engine.xstate();
-    context.xsave = frame::new_state_area(xstate);
-    frame::state_area(context, xstate).copy_from_slice(&seed.state);
-    context.gpr = seed.gpr;
-    context.rflags = seed.rflags;
-    context.pc = seed.pc;
-    context.set_guest_fs(seed.fs);
-    context.guest_gs = seed.gs;
-    context.signal_mask = seed.signal_mask;
+    let request = seed.request;
+    seed.grow(engine, context);
     context.tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as i32;
-    if seed.request.has(CHILD_CLEARTID) {
-        context.clear_tid = seed.request.child_tid;
-    }
-    if seed.request.has(CHILD_SETTID) {
-        // A bad address is the guest's own loss, as with the kernel.
-        let _ = kernel::write(seed.request.child_tid, context.tid);
-    }
-    drop(seed.state);
-    if engine.writes_records() {
-        observation::open_buffer(context);
-    }
+    store_child_tid(context, request);
     let stack = host::AlternateStack::install();
     context.thread = engine.turn.add(ContextRef::of(context)).0;
     let _ = tell.send((context.tid, context.thread));
@@ -157,8 +189,7 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<(i32, u3
     host::set_kernel_mask(context.signal_mask);
     crate::run::run(engine, context);
     host::set_kernel_mask(u64::MAX);
-    observation::close_buffer(context);
-    frame::free_state_area(context, xstate);
+    clean_up(engine, context);
     drop(stack);
 }
 
@@ -211,7 +242,7 @@ fn become_child(engine: &'static Engine, context: &mut Context, request: Request
 /// A real `vfork`: the child runs in the parent's memory, on another host stack, as the same thread of the scheduler,
 /// while the parent's host thread is suspended by the kernel. Other threads may run meanwhile.
 fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
-    engine.world().begin_vfork(context);
+    engine.world().begin_child(context, context.thread);
     // What follows until the parent's registers come back is the child's doing.
     write_down(engine, |writing| {
         let arguments = super::arguments_of(context);
@@ -235,7 +266,7 @@ fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i6
     });
     context.set_guest_fs(fs);
     frame::state_area(context, engine.xstate()).copy_from_slice(&state);
-    engine.world().end_vfork(context);
+    engine.world().end_child(context.thread);
     // The child may have been killed while it did not have the turn.
     engine.turn.come_back(context);
     pid
@@ -257,20 +288,26 @@ pub fn exit_thread(engine: &Engine, context: &mut Context, status: u64) -> Answe
         write_down(engine, |writing| writing.memory(context, context.clear_tid, 4));
         futex::wake_everywhere(engine, context.clear_tid, 1);
     }
+    if context.is_process_beside {
+        engine.world().end_child(context.thread);
+    }
     let is_first = ThreadId(context.thread) == ThreadId(1);
     write_down(engine, |writing| {
         let (thread, clock) = (context.thread, context.clock());
         writing.note(&Event::ThreadEnd(ThreadEnd { thread, clock, status: status as i32 }));
     });
     engine.turn.leave(context);
-    if is_first {
+    if is_first || context.is_process_beside {
         // The process's first host thread cannot return; like the guest's, it stays as a zombie.
         kernel::call(libc::SYS_exit as u64, [status, 0, 0, 0, 0, 0]);
     }
     Answer::Flow(Flow::Ends)
 }
 
-pub fn exit_process(engine: &Engine, context: &Context, status: u64) -> Answer {
+pub fn exit_process(engine: &Engine, context: &mut Context, status: u64) -> Answer {
+    if context.is_process_beside && !engine.turn.is_alone() {
+        return exit_thread(engine, context, status);
+    }
     if !context.is_vfork_child {
         write_down(engine, |writing| writing.end(context, EndKind::Exited(status as i32 & 0xff), &[], &[]));
         engine.finish();

@@ -34,11 +34,11 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
     let result = match (&engine.options.follow, wanted) {
         (Some(words), Some(wanted)) if can_run(&wanted.program) => match engine.writing() {
             Some(writing) => {
-                if !context.is_vfork_child {
+                if !context.is_other_process() {
                     let (thread, clock) = (context.thread, context.clock());
                     writing.note(&Event::Exec(Exec { thread, clock, next_log: 0 }));
                 }
-                let words = writing.journal().words_for_exec(!context.is_vfork_child);
+                let words = writing.journal().words_for_exec(!context.is_other_process());
                 follow(engine, &words, wanted)
             }
             None => follow(engine, words, wanted),

@@ -60,6 +60,13 @@ pub fn futex(engine: &Engine, context: &mut Context, arguments: Arguments) -> i6
 
 const FUTEX_LOCK_PI2: i32 = 13;
 
+/// Whether the call waits, and not for ever.
+pub fn waits_limited(arguments: Arguments) -> bool {
+    let [_, operation, _, timeout, ..] = arguments;
+    let command = operation as i32 & libc::FUTEX_CMD_MASK;
+    timeout != 0 && matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
+}
+
 fn is_shared(engine: &Engine, address: u64) -> bool {
     engine.world().space.find(address).is_some_and(|(_, mapping)| mapping.shared.is_some())
 }

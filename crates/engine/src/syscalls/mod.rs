@@ -1,6 +1,7 @@
 //! The guest's system calls: passed on where they concern only the kernel and the guest, answered or edited where
 //! they concern the engine too.
 
+mod beside;
 mod clone;
 mod exec;
 mod files;
@@ -15,7 +16,7 @@ use crate::engine::Engine;
 use crate::journal::{GuestMemory, write_down};
 use crate::kernel::{self, Arguments};
 use guest::effects::{self, Prepared};
-use guest::syscall::{self, Class, Restart};
+use guest::syscall::{self, Class, Restart, Syscall};
 
 /// What becomes of the thread after a system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,13 +95,29 @@ fn carry_out(
     let result =
         if call.class == Class::Emulated { result } else { retry_if_guarded(engine, number, arguments, result) };
     if result == error(libc::EINTR) && context.has_pending_signal() {
-        context.interrupted_call = Some((number, call.restart == Restart::IfAsked));
+        context.interrupted_call = Some((number, restarts(call, arguments)));
     }
     context.gpr[RAX] = result as u64;
     if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
         writing.call(context, number, arguments, result, prepared);
     }
     Flow::Goes
+}
+
+/// Whether an interrupted call is made again where the handler asks for that. Those that have waited for a part of a
+/// limited time are not.
+fn restarts(call: &Syscall, arguments: Arguments) -> bool {
+    let descriptor = arguments[0] as i32;
+    let limited = match call.class {
+        Class::WaitsRead { .. } => transfer::patience(descriptor, libc::POLLIN).is_some(),
+        Class::WaitsWrite { .. } => transfer::patience(descriptor, libc::POLLOUT).is_some(),
+        _ => match i64::from(call.number) {
+            libc::SYS_connect => transfer::patience(descriptor, libc::POLLOUT).is_some(),
+            libc::SYS_futex => futex::waits_limited(arguments),
+            _ => false,
+        },
+    };
+    call.restart == Restart::IfAsked && !limited
 }
 
 /// Makes a change of mappings again, for a replay.
@@ -224,6 +241,7 @@ fn emulated(engine: &'static Engine, context: &mut Context, number: u64, argumen
         libc::SYS_rseq => error(libc::ENOSYS).into(),
         libc::SYS_execve | libc::SYS_execveat => exec::execute(engine, context, number, a),
 
+        libc::SYS_ptrace => beside::trace(engine, context, a).into(),
         libc::SYS_arch_prctl => arch_prctl(context, a).into(),
         libc::SYS_prctl => files::process_control(context, a).into(),
         // As with prctl.

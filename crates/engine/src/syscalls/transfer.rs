@@ -100,6 +100,17 @@ fn poll_now(polls: &mut [libc::pollfd]) -> i64 {
     kernel::call(libc::SYS_poll as u64, [polls.as_mut_ptr() as u64, polls.len() as u64, 0, 0, 0, 0])
 }
 
+/// How long the guest told a socket to wait for such events; `None` if as long as it takes, or if it is no socket.
+pub fn patience(fd: i32, events: i16) -> Option<Duration> {
+    let option = if events == libc::POLLIN { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
+    let (mut time, mut size) = ([0u64; 2], 16u32);
+    let (time_at, size_at) = (time.as_mut_ptr() as u64, (&raw mut size) as u64);
+    let arguments = [fd as u64, libc::SOL_SOCKET as u64, option as u64, time_at, size_at, 0];
+    let result = kernel::call(libc::SYS_getsockopt as u64, arguments);
+    let [seconds, microseconds] = time;
+    (result == 0 && time != [0; 2]).then(|| Duration::new(seconds, microseconds as u32 * 1000))
+}
+
 /// A thread that uses a descriptor for which it may have to wait.
 struct Waiter<'a> {
     engine: &'a Engine,
@@ -120,7 +131,8 @@ impl Waiter<'_> {
 
     /// Waits until the descriptor is ready; `Err` is what the call is to give instead.
     fn wait(&mut self) -> Result<(), i64> {
-        let deadline = self.patience().and_then(|patience| Instant::now().checked_add(patience));
+        let patience = if self.kind == Kind::Socket { patience(self.fd, self.events) } else { None };
+        let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
         let wait = Wait::Descriptors(self.poll().to_vec());
         match self.engine.turn.wait(self.context, wait, deadline) {
             Outcome::Satisfied => Ok(()),
@@ -129,26 +141,16 @@ impl Waiter<'_> {
         }
     }
 
-    /// How long the guest told the socket to wait.
-    fn patience(&self) -> Option<Duration> {
-        if self.kind != Kind::Socket {
-            return None;
-        }
-        let option = if self.events == libc::POLLIN { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
-        let (mut time, mut size) = ([0u64; 2], 16u32);
-        let (time_at, size_at) = (time.as_mut_ptr() as u64, (&raw mut size) as u64);
-        let arguments = [self.fd as u64, libc::SOL_SOCKET as u64, option as u64, time_at, size_at, 0];
-        let result = kernel::call(libc::SYS_getsockopt as u64, arguments);
-        let [seconds, microseconds] = time;
-        (result == 0 && time != [0; 2]).then(|| Duration::new(seconds, microseconds as u32 * 1000))
-    }
-
-    /// A call that can only be made as it is. Another process may be faster than we are: then it waits with the turn.
+    /// A call that can only be made as it is. Another process may have the descriptor too and be faster than we are:
+    /// then the call waits, which it must not do with the turn.
     fn when_ready(&mut self, number: u64, arguments: Arguments) -> i64 {
         if !self.is_ready()
             && let Err(code) = self.wait()
         {
             return code;
+        }
+        if self.engine.shares_descriptors() {
+            return waiting::outside(self.engine, self.context, number, arguments);
         }
         kernel::call_interruptible(number, arguments)
     }

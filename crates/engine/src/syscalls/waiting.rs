@@ -1,7 +1,7 @@
 //! Calls that may wait. While other guest threads exist, a wait is handed to the scheduler where it can be expressed
 //! as data (descriptors, time); otherwise the thread gives up its turn and waits in the kernel.
 
-use super::{error, signals::wait_with_mask, store};
+use super::{beside, error, signals::wait_with_mask, store};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments};
@@ -13,6 +13,11 @@ use std::time::{Duration, Instant};
 pub fn anything(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
     if is_prompt_request(number, arguments) {
         return kernel::call(number, arguments);
+    }
+    if number as i64 == libc::SYS_wait4
+        && let Some(result) = beside::report_stop(engine, context, arguments)
+    {
+        return result;
     }
     outside(engine, context, number, arguments)
 }
@@ -65,24 +70,52 @@ pub fn many(engine: &Engine, context: &mut Context, number: u64, arguments: Argu
     let (Deadline::At(_) | Deadline::Never, Some(watched)) = (&deadline, watched) else {
         return kernel::call(number, without_waiting(number, arguments).0);
     };
+    let until = match deadline {
+        Deadline::At(instant) => Some(instant),
+        _ => None,
+    };
+    let result = until_ready(engine, context, number, arguments, &watched, until);
+    if let Some(until) = until {
+        store_rest(number, arguments, until.saturating_duration_since(Instant::now()));
+    }
+    result
+}
+
+/// Tries again and again, with the scheduler's wait in between.
+fn until_ready(
+    engine: &Engine,
+    context: &mut Context,
+    number: u64,
+    arguments: Arguments,
+    watched: &[libc::pollfd],
+    until: Option<Instant>,
+) -> i64 {
     loop {
         let before = Sets::save(number, arguments);
         let (now, _zero) = without_waiting(number, arguments);
         let result = kernel::call(number, now);
-        let over = matches!(deadline, Deadline::At(instant) if Instant::now() >= instant);
+        let over = until.is_some_and(|until| Instant::now() >= until);
         if result != 0 || over {
             return result;
         }
         before.restore();
-        let until = match deadline {
-            Deadline::At(instant) => Some(instant),
-            _ => None,
-        };
-        match engine.turn.wait(context, Wait::Descriptors(watched.clone()), until) {
+        match engine.turn.wait(context, Wait::Descriptors(watched.to_vec()), until) {
             Outcome::Interrupted => return error(libc::EINTR),
             Outcome::Satisfied | Outcome::TimedOut => {}
         }
     }
+}
+
+/// Some calls tell how much of their time is left, whatever they end with.
+fn store_rest(number: u64, arguments: Arguments, left: Duration) {
+    let (address, unit) = match number as i64 {
+        libc::SYS_select => (arguments[4], 1000),
+        libc::SYS_pselect6 => (arguments[4], 1),
+        libc::SYS_ppoll => (arguments[2], 1),
+        _ => return,
+    };
+    // Where the kernel cannot store it, it says nothing either.
+    let _ = kernel::write(address, [left.as_secs(), u64::from(left.subsec_nanos() / unit)]);
 }
 
 enum Deadline {

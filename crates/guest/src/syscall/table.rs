@@ -108,7 +108,7 @@ pub(super) static TABLE: &[Syscall] = &[
     prompt(98, "getrusage"),
     prompt(99, "sysinfo"),
     prompt(100, "times"),
-    prompt(101, "ptrace"),
+    emulated(101, "ptrace", NotInterruptible),
     prompt(102, "getuid"),
     waits(103, "syslog", IfAsked),
     prompt(104, "getgid"),
