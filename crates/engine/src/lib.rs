@@ -17,6 +17,7 @@ mod private;
 mod process;
 mod replay;
 mod run;
+mod shield;
 mod signals;
 mod space;
 mod startup;
@@ -38,3 +39,4 @@ pub use replay::{
     Divergence, Ending, Figures, Files, Leaving, Leg, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn, Wishes,
     Written,
 };
+pub use shield::{start_again_if_needed, unshield};

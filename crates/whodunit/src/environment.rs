@@ -4,8 +4,18 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// Every entry in order. To be asked for at the start: the kernel shows what the process was started with.
+/// Every entry that the guest is to get, in order.
 pub fn entries() -> Vec<OsString> {
+    own().into_iter().map(engine::unshield).collect()
+}
+
+/// Starts whodunit again if its own loader was given what is meant for the guest's.
+pub fn keep_from_own_loader() {
+    engine::start_again_if_needed(&own());
+}
+
+/// What this process was given. To be asked for at the start: the kernel shows what the process was started with.
+fn own() -> Vec<OsString> {
     match std::fs::read("/proc/self/environ") {
         Ok(bytes) => split(&bytes),
         Err(_) => std::env::vars_os().map(|(name, value)| join(name, value)).collect(),

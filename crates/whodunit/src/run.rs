@@ -102,6 +102,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 
 /// Runs the program; `record` says where it is written down, once it is found.
 pub fn start(arguments: Arguments, record: impl FnOnce(&Program) -> Result<Option<Recording>, ExitCode>) -> ExitCode {
+    environment::keep_from_own_loader();
     let (stats, count) = match (destination(&arguments.stats), destination(&arguments.count)) {
         (Ok(stats), Ok(count)) => (stats, count),
         (Err(problem), _) | (_, Err(problem)) => return usage_error(&problem),

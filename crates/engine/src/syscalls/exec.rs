@@ -5,8 +5,9 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments, BadAddress};
 use crate::launch::{Program, can_run};
+use crate::shield;
 use crate::signals::{Action, SYNCHRONOUS, deliver, host};
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use trace::event::{Event, Exec};
 
@@ -137,16 +138,12 @@ fn read_words(mut address: u64) -> Result<Vec<OsString>, BadAddress> {
 /// Executes ourselves with the new program as argument.
 fn follow(engine: &Engine, words: &[Vec<u8>], wanted: Wanted) -> i64 {
     let program = wanted.program;
-    let own = words.iter().cloned();
-    let theirs = std::iter::once(program.path).chain(program.arguments).map(OsString::into_vec);
-    let arguments: Option<Vec<CString>> = own.chain(theirs).map(|word| CString::new(word).ok()).collect();
-    let environment: Option<Vec<CString>> =
-        program.environment.into_iter().map(|word| CString::new(word.into_vec()).ok()).collect();
+    let own = words.iter().cloned().map(OsString::from_vec);
+    let theirs = std::iter::once(program.path).chain(program.arguments);
+    let arguments = shield::terminated(own.chain(theirs));
+    let environment = shield::terminated(program.environment.into_iter().map(shield::shield));
     let (Some(arguments), Some(environment)) = (arguments, environment) else { return error(libc::EINVAL) };
-    let pointers = |words: &[CString]| -> Vec<u64> {
-        words.iter().map(|word| word.as_ptr() as u64).chain(std::iter::once(0)).collect()
-    };
-    let (arguments_at, environment_at) = (pointers(&arguments), pointers(&environment));
+    let (arguments_at, environment_at) = (shield::pointers(&arguments), shield::pointers(&environment));
     let empty = c"";
     kernel::call_interruptible(
         libc::SYS_execveat as u64,

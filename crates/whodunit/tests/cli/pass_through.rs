@@ -137,3 +137,36 @@ fn a_full_code_cache_is_emptied_and_filled_again() {
     let figures: serde_json::Value = serde_json::from_str(&read("figures.json")).unwrap();
     assert!(figures["flushes"].as_u64().unwrap() > 0, "{figures}");
 }
+
+/// Says who loads it, and what the loader was told.
+const PRELOADED: &str = r#"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((constructor)) static void loaded(void) {
+    dprintf(1, "%s: %s\n", program_invocation_short_name, getenv("LD_BIND_NOW"));
+}
+"#;
+
+/// Programs that the guest executes are started by another whodunit, whose loader must not obey the guest's variables.
+#[test]
+fn preloaded_libraries_reach_the_guest_alone() {
+    let folder = Folder::new("preload");
+    folder.compile("preloaded.so", PRELOADED, &["-shared", "-fPIC", "-D_GNU_SOURCE"]);
+    let library = folder.0.join("preloaded.so");
+    let run = |line: &str| {
+        let mut command = Command::new(WHODUNIT);
+        finish(command.args(["run", "--", "sh", "-c", line]).env("LD_BIND_NOW", "1").current_dir(&folder.0))
+    };
+    let line = format!("LD_PRELOAD={} env true; ldd /bin/true | grep -c libc.so", library.display());
+    let outcome = run(&line);
+    assert_eq!((outcome.stdout.as_str(), outcome.code()), ("env: 1\ntrue: 1\n1\n", Some(0)), "{outcome:?}");
+}
+
+/// Starting again must not look like an inheritance.
+#[test]
+fn what_whodunit_was_given_outlives_its_second_start() {
+    let line = "echo $LD_BIND_NOW; kill -PIPE $$; echo ignored";
+    let outcome = finish(Command::new(WHODUNIT).args(["run", "--", "sh", "-c", line]).env("LD_BIND_NOW", "1"));
+    assert_eq!((outcome.stdout.as_str(), outcome.signal()), ("1\n", Some(13)), "{outcome:?}");
+}
