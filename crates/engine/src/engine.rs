@@ -9,6 +9,7 @@ use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Ob
 use crate::private::PrivateDescriptors;
 use crate::replay::{Figures, Replay, Rerun, Stopped};
 use crate::signals::frame::XState;
+use crate::syscalls::Filters;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
 use sched::ThreadId;
@@ -29,6 +30,9 @@ pub struct Options {
     pub cache_size: u64,
     /// Fills what the kernel would fill with random bytes at program start.
     pub seed: u64,
+    /// Filters of system calls that an earlier program of the process has set, as the engine has put them before the
+    /// path of this one.
+    pub filters: Vec<Vec<u8>>,
 }
 
 /// A guest thread in a report.
@@ -116,6 +120,7 @@ pub struct Engine {
     pub turn: Turn,
     pub options: Options,
     pub private: PrivateDescriptors,
+    pub filters: Filters,
     host: Box<dyn Host>,
     stubs: Stubs,
     code_range: Range<u64>,
@@ -174,6 +179,7 @@ impl Engine {
             code_range: world.cache.ranges()[0].clone(),
             world: Mutex::new(world),
             turn,
+            filters: Filters::inherited(&options.filters),
             options,
             private,
             host,

@@ -40,3 +40,4 @@ pub use replay::{
     Written,
 };
 pub use shield::{start_again_if_needed, unshield};
+pub use syscalls::FILTER;

@@ -3,6 +3,7 @@
 //! Bytes in, facts out. This crate must not know processes, files or the engine, and has no `unsafe`.
 #![forbid(unsafe_code)]
 
+pub mod bpf;
 pub mod effects;
 pub mod elf;
 pub mod instruction;

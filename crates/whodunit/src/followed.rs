@@ -6,7 +6,7 @@
 use crate::settings::Settings;
 use crate::start::{RECORDED, Recording, Start};
 use crate::{environment, usage_error, voice};
-use engine::{Observation, Program};
+use engine::{FILTER, Observation, Program};
 use session::Limits;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,19 +19,28 @@ use trace::format::{TAIL_SIZE, tail_name};
 /// `words` are those after the verb.
 pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     match parse(words) {
-        Some((settings, recording, path, arguments)) => {
+        Some(Followed { settings, place, filters, path, arguments }) => {
             let program = Program { path, arguments, environment: environment::entries() };
             let observation = Observation::Nothing;
-            let recording = recording.and_then(|place| open(&place));
+            let recording = place.and_then(|place| open(&place));
             let (stats, count, events) = (None, None, None);
-            Start { program, settings, follow: true, stats, count, events, observation, recording }.go()
+            Start { program, settings, follow: true, stats, count, events, observation, recording, filters }.go()
         }
         None => usage_error("__exec is for whodunit's own use; try: whodunit run --help"),
     }
 }
 
-/// A program may well be executed without any argument, not even its name.
-fn parse(mut words: impl Iterator<Item = OsString>) -> Option<(Settings, Option<Place>, OsString, Vec<OsString>)> {
+/// What the words say.
+struct Followed {
+    settings: Settings,
+    place: Option<Place>,
+    filters: Vec<Vec<u8>>,
+    path: OsString,
+    /// A program may well be executed without any argument, not even its name.
+    arguments: Vec<OsString>,
+}
+
+fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Followed> {
     let settings = Settings::decode(words.next()?.to_str()?)?;
     let mut word = words.next()?;
     let mut place = None;
@@ -39,8 +48,13 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Option<(Settings, Option<
         place = Some(Place::decode(rest)?);
         word = words.next()?;
     }
+    let mut filters = Vec::new();
+    while let Some(filter) = word.as_bytes().strip_prefix(FILTER) {
+        filters.push(filter.to_vec());
+        word = words.next()?;
+    }
     (word == "--").then_some(())?;
-    Some((settings, place, words.next()?, words.collect()))
+    Some(Followed { settings, place, filters, path: words.next()?, arguments: words.collect() })
 }
 
 /// Where a followed program is recorded.

@@ -74,6 +74,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         observation: inquiry.as_ref().map_or(Observation::Nothing, Inquiry::observation),
         cache_size: DEFAULT_CACHE << 20,
         seed: 0,
+        filters: Vec::new(),
     };
     let settings = settings(!arguments.no_report && !arguments.check);
     let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());

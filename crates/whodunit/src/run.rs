@@ -123,7 +123,10 @@ pub fn start(arguments: Arguments, record: impl FnOnce(&Program) -> Result<Optio
     };
     let program = Program { path, arguments: arguments.command, environment: environment::entries() };
     match record(&program) {
-        Ok(recording) => Start { program, settings, follow, stats, count, events, observation, recording }.go(),
+        Ok(recording) => {
+            let filters = Vec::new();
+            Start { program, settings, follow, stats, count, events, observation, recording, filters }.go()
+        }
         Err(status) => status,
     }
 }

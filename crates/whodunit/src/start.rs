@@ -28,6 +28,8 @@ pub struct Start {
     pub observation: Observation,
     /// Where the run is written down, if it is.
     pub recording: Option<Recording>,
+    /// Filters of system calls that hold already.
+    pub filters: Vec<Vec<u8>>,
 }
 
 /// A folder that a run is written down in.
@@ -48,6 +50,7 @@ impl Start {
             observation: self.observation,
             cache_size: self.settings.cache_mebibytes << 20,
             seed: self.settings.seed,
+            filters: self.filters,
         };
         let policy = self.settings.new_policy();
         let journal = match self.recording.map(|recording| journal(recording, &self.program, self.settings)) {

@@ -87,6 +87,19 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
     deliver(engine, context, fault.signal, &info, [fault.error, fault.trap, fault.address], SignalPlace::AtInstruction);
 }
 
+/// Delivers a signal that the thread's last system call has raised, with the first words of its `siginfo_t`. It can be
+/// neither blocked nor ignored.
+pub fn force(engine: &Engine, context: &mut Context, words: [u64; 4]) {
+    let signal = words[0] as i32;
+    let mut info = [0u64; 16];
+    info[..4].copy_from_slice(&words);
+    let action = engine.world().actions(context).get(signal);
+    if context.signal_mask & bit(signal) != 0 || !action.has_handler() {
+        die(engine, context, signal, None);
+    }
+    deliver(engine, context, signal, &info, [0; 3], SignalPlace::AfterCall);
+}
+
 /// Runs the guest's handler of a signal, or does what is to be done where there is none.
 pub fn deliver(
     engine: &Engine,

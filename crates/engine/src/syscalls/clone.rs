@@ -162,6 +162,7 @@ fn new_thread(engine: &'static Engine, context: &mut Context, request: Request) 
 
 /// The new thread is there: writes it down, and gives the parent its number.
 pub(super) fn announce(engine: &Engine, context: &Context, request: Request, tid: i32, child: u32) -> i64 {
+    engine.filters.inherit(context, child);
     write_down(engine, |writing| {
         let (parent, clock) = (context.thread, context.clock());
         writing.note(&Event::Thread(Thread { parent, clock, child, tid: tid as u32 }));
@@ -249,6 +250,7 @@ fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i6
         writing.call(context, context.gpr[RAX], arguments, 0, &Prepared::default());
     });
     let state = frame::state_area(context, engine.xstate()).to_vec();
+    let filters = engine.filters.keep(context);
     let fs = context.guest_fs();
     let flags = VM | VFORK | request.flags & 0xff;
     let pid = process::vfork(context, flags, move |context| {
@@ -266,6 +268,7 @@ fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i6
     });
     context.set_guest_fs(fs);
     frame::state_area(context, engine.xstate()).copy_from_slice(&state);
+    engine.filters.put_back(context, filters);
     engine.world().end_child(context.thread);
     // The child may have been killed while it did not have the turn.
     engine.turn.come_back(context);

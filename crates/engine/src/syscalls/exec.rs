@@ -11,6 +11,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use trace::event::{Event, Exec};
 
+/// What begins the word that passes a filter of system calls on.
+pub const FILTER: &[u8] = b"filter=";
 const LONGEST_PATH: usize = 4096;
 const LONGEST_WORD: usize = 128 << 10;
 const MOST_WORDS: usize = 1 << 20;
@@ -40,9 +42,9 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
                     writing.note(&Event::Exec(Exec { thread, clock, next_log: 0 }));
                 }
                 let words = writing.journal().words_for_exec(!context.is_other_process());
-                follow(engine, &words, wanted)
+                follow(engine, context, words, wanted)
             }
-            None => follow(engine, words, wanted),
+            None => follow(engine, context, words.clone(), wanted),
         },
         // The kernel knows the right error, and runs what the engine cannot.
         _ => kernel::call_interruptible(number, arguments),
@@ -135,10 +137,13 @@ fn read_words(mut address: u64) -> Result<Vec<OsString>, BadAddress> {
     Ok(words)
 }
 
-/// Executes ourselves with the new program as argument.
-fn follow(engine: &Engine, words: &[Vec<u8>], wanted: Wanted) -> i64 {
+/// Executes ourselves with the new program as argument. The thread's filters stand before the dashes, which end our
+/// own words.
+fn follow(engine: &Engine, context: &Context, mut words: Vec<Vec<u8>>, wanted: Wanted) -> i64 {
     let program = wanted.program;
-    let own = words.iter().cloned().map(OsString::from_vec);
+    let filters = engine.filters.words(context).into_iter().map(|word| [FILTER, &word].concat());
+    words.splice(words.len() - 1..words.len() - 1, filters);
+    let own = words.into_iter().map(OsString::from_vec);
     let theirs = std::iter::once(program.path).chain(program.arguments);
     let arguments = shield::terminated(own.chain(theirs));
     let environment = shield::terminated(program.environment.into_iter().map(shield::shield));

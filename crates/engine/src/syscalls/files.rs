@@ -1,6 +1,6 @@
 //! Files that would show the engine instead of the guest, and descriptors that are the engine's own.
 
-use super::{error, store, waiting};
+use super::{error, filter, store, waiting};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments};
@@ -204,15 +204,18 @@ fn without_private(engine: &Engine, entries: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// `prctl`: filters that would bind the engine too are accepted and not installed.
-pub fn process_control(context: &Context, arguments: Arguments) -> i64 {
+/// `prctl`, where it concerns what the engine keeps.
+pub fn process_control(engine: &Engine, context: &Context, arguments: Arguments) -> i64 {
     const SET_SYSCALL_USER_DISPATCH: i32 = 59;
     match arguments[0] as i32 {
         // The kernel's own is that of the host thread.
         libc::PR_GET_TID_ADDRESS => store(arguments[1], context.clear_tid),
         // The engine reads clocks by the time-stamp counter.
         libc::PR_SET_TSC if arguments[1] as i32 != libc::PR_TSC_ENABLE => error(libc::EINVAL),
-        libc::PR_SET_SECCOMP => 0,
+        libc::PR_SET_SECCOMP => filter::set_by_control(engine, context, arguments),
+        libc::PR_GET_SECCOMP => {
+            filter::mode(engine, context).unwrap_or_else(|| kernel::call(libc::SYS_prctl as u64, arguments))
+        }
         SET_SYSCALL_USER_DISPATCH => error(libc::EINVAL),
         _ => kernel::call(libc::SYS_prctl as u64, arguments),
     }

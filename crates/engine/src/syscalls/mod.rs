@@ -5,6 +5,7 @@ mod beside;
 mod clone;
 mod exec;
 mod files;
+mod filter;
 mod futex;
 mod memory;
 mod signals;
@@ -17,6 +18,9 @@ use crate::journal::{GuestMemory, write_down};
 use crate::kernel::{self, Arguments};
 use guest::effects::{self, Prepared};
 use guest::syscall::{self, Class, Restart, Syscall};
+
+pub use exec::FILTER;
+pub use filter::Filters;
 
 /// What becomes of the thread after a system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +43,10 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
     context.gpr[RCX] = next;
     context.gpr[R11] = context.rflags;
     context.pc = next;
+    if let Some(flow) = filter::refuse(engine, context, number, arguments) {
+        context.standing = Standing::AfterCall;
+        return flow;
+    }
     let prepared = engine.writing().map(|_| effects::prepare(number, &arguments, &GuestMemory));
     let flow = carry_out(engine, context, number, arguments, prepared.as_ref());
     context.standing = Standing::AfterCall;
@@ -243,9 +251,8 @@ fn emulated(engine: &'static Engine, context: &mut Context, number: u64, argumen
 
         libc::SYS_ptrace => beside::trace(engine, context, a).into(),
         libc::SYS_arch_prctl => arch_prctl(context, a).into(),
-        libc::SYS_prctl => files::process_control(context, a).into(),
-        // As with prctl.
-        libc::SYS_seccomp => 0.into(),
+        libc::SYS_prctl => files::process_control(engine, context, a).into(),
+        libc::SYS_seccomp => filter::seccomp(engine, context, a).into(),
         libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 => files::open(engine, context, number, a).into(),
         libc::SYS_readlink | libc::SYS_readlinkat => files::read_link(engine, number, a).into(),
         libc::SYS_close => files::close(engine, a).into(),

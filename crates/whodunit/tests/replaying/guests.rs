@@ -90,7 +90,7 @@ guest_programs! {
         limited_waits longjmp_repeated new_thread threads_directed timers_computing waiting
     }
     process {
-        beside controls exec exec_threads fork_basic fork_threads leaks no_leaks rust_process
+        beside controls exec exec_threads filters fork_basic fork_threads leaks no_leaks rust_process
         shared_listener spawn spawn_beside_threads vfork
     }
     memory {
