@@ -24,6 +24,7 @@ mod startup;
 mod syscalls;
 mod turn;
 mod world;
+mod x87;
 
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;

@@ -19,7 +19,7 @@ pub use consumer::Consumer;
 pub use count::{Counter, Counts, StepCounter, Tally};
 pub use events::{Access, Elements, Event, EventKind, Events, Value};
 pub use file::PrivateFile;
-pub use step::{Outcome, Step};
+pub use step::{Outcome, Step, first_address};
 
 use crate::code::observe::{Catalogue, RecordFacts, Wanted};
 use sched::ThreadId;

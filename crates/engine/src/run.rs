@@ -11,6 +11,7 @@ use crate::kernel;
 use crate::observation::{Outcome, Step};
 use crate::signals::deliver;
 use crate::syscalls::{self, Flow};
+use crate::x87;
 use sched::Reason;
 
 /// Page-fault error code of an instruction fetch from user mode.
@@ -62,6 +63,9 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
             exit
         };
         if let (Some(step), Some(outcome)) = (step.take(), outcome_of(context, exit)) {
+            if outcome != Outcome::Faulted {
+                x87::mend_stored(engine, context, step.instruction());
+            }
             engine.tell_step(context, step, outcome);
         }
         if !matches!(exit, Exit::Indirect | Exit::Direct { .. }) {

@@ -202,3 +202,23 @@ pub fn enters_kernel(instruction: &Instruction) -> bool {
             | Mnemonic::Iretq
     )
 }
+
+/// Where an instruction stores the x87 unit's instruction pointer: so far into its operand, as eight bytes or four.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PointerField {
+    pub offset: u64,
+    pub wide: bool,
+}
+
+/// The field of an instruction that stores the x87 unit's environment. Of the old formats only those with 32-bit fields
+/// count: 16 bits tell nobody where an instruction was.
+pub fn x87_pointer_stored(instruction: &Instruction) -> Option<PointerField> {
+    match instruction.code() {
+        Code::Fnstenv_m28byte | Code::Fstenv_m28byte | Code::Fnsave_m108byte | Code::Fsave_m108byte => {
+            Some(PointerField { offset: 12, wide: false })
+        }
+        Code::Fxsave_m512byte => Some(PointerField { offset: 8, wide: false }),
+        Code::Fxsave64_m512byte => Some(PointerField { offset: 8, wide: true }),
+        _ => None,
+    }
+}

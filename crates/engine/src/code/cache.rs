@@ -67,6 +67,8 @@ pub struct Disturbance {
     pub ahead: u8,
     /// This register's value is in the last spill slot.
     pub spilled: Option<u8>,
+    /// The GS register holds the guest's GS base, and the slot of branch targets its FS base.
+    pub own_gs: bool,
     pub counting: Counting,
     /// How far an observed unit has come.
     pub observed: Option<Observed>,

@@ -220,6 +220,15 @@ fn places(instruction: &Instruction, used: &UsedMemory, context: &mut Context, x
     vec![(address, size)]
 }
 
+/// The address of the first operand in memory, if it has an ordinary one.
+pub fn first_address(instruction: &Instruction, context: &Context) -> Option<u64> {
+    instruction.virtual_address(0, 0, |register, _, _| match register {
+        Register::FS => Some(context.guest_fs()),
+        Register::GS => Some(context.guest_gs),
+        register => Some(general(&context.gpr, register)),
+    })
+}
+
 /// The value of a general register of any width; zero for segments without a base.
 fn general(gpr: &[u64; 16], register: Register) -> u64 {
     let Some(number) = register_number(register) else { return 0 };

@@ -7,6 +7,7 @@ use crate::kernel;
 use crate::replay::BETWEEN;
 use crate::signals::frame::{self, Frame};
 use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, host};
+use crate::x87;
 use std::sync::atomic::Ordering;
 use trace::event::{Death, EndKind, SignalPlace};
 
@@ -126,6 +127,7 @@ pub fn deliver(
         return;
     }
     restart_call(context, action.has(libc::SA_RESTART));
+    x87::mend_saved(engine, context);
     let frame = Frame { info, mask: old_mask, restorer: action.restorer, fault };
     let top = alternate_stack_top(context, action);
     let mut pushed = frame::push(context, engine.xstate(), &frame, top);

@@ -218,6 +218,10 @@ pub(crate) fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontex
     if let Some(register) = step.disturbance.spilled {
         registers[FRAME_REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
     }
+    if step.disturbance.own_gs {
+        // A handler runs with the base that it found, and so does what comes after it.
+        context.set_guest_fs(context.branch_target);
+    }
     if let Some((pointer, value)) = step.disturbance.observed.and_then(|observed| observed.scratch) {
         registers[FRAME_REGISTERS[pointer as usize] as usize] = context.spill[1] as i64;
         registers[FRAME_REGISTERS[value as usize] as usize] = context.spill[2] as i64;

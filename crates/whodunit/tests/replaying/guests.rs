@@ -76,6 +76,7 @@ guest_programs! {
     insn {
         atomics avx bits_crypto branches division flags_flow misc mxcsr odd_places red_zone
         rip_relative segment sse stack strings syscall_abi tight_loops traps vector_threads x87
+        x87_pointer
     }
     threads {
         c11_threads cancellation channels clear_address create_join exit_in_thread futexes

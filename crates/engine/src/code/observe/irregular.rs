@@ -2,7 +2,7 @@
 //! looks at registers and memory before and after.
 
 use super::{Wanted, access_size};
-use guest::instruction::{memory_used, repeats};
+use guest::instruction::{memory_used, repeats, x87_pointer_stored};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind};
 
 /// Values up to this size are copied by the unit itself.
@@ -19,7 +19,9 @@ pub fn needs_engine(factory: &mut InstructionInfoFactory, instruction: &Instruct
     }
     let other_address = instruction.is_vsib() || indexes_by_byte_or_bit(instruction) || sizes.contains(&0);
     let other_value = repeats(instruction) || is_masked(instruction) || sizes.iter().any(|&size| size > LARGEST_VALUE);
-    other_address || wanted.values && other_value
+    // What it stores has to be mended.
+    let other_result = x87_pointer_stored(instruction).is_some();
+    other_address || other_result || wanted.values && other_value
 }
 
 /// `xlat` adds a byte register; bit tests with a register reach as far from their operand as the register says.

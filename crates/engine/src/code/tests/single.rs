@@ -10,7 +10,7 @@ use crate::code::tests::native::end_of_code;
 use crate::code::tests::operands::{Encoded, encode, prepare};
 use crate::code::tests::state::{Ignore, State};
 use guest::instruction::loads_segment_register;
-use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpCodeOperandKind, OpKind, RflagsBits};
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, RflagsBits};
 use sched::Rng;
 
 const SEED: u64 = 0x5eed_0001;
@@ -34,30 +34,6 @@ fn is_left_out(code: Code) -> bool {
     by_name || code.op_code().is_save_restore()
 }
 
-type Known = (&'static str, fn(&Encoded) -> bool);
-
-/// What the translator does not do right yet, and how to tell it. An entry whose last case is mended must go.
-const KNOWN: [Known; 6] = [
-    ("a constant 64-bit address through GS", |encoded| {
-        let kinds = encoded.instruction.code().op_code().op_kinds();
-        is_gs(encoded, |_| kinds.contains(&OpCodeOperandKind::mem_offs))
-    }),
-    ("a string through GS", |encoded| {
-        is_gs(encoded, |_| {
-            encoded.instruction.op0_kind() == OpKind::MemorySegRSI
-                || encoded.instruction.op1_kind() == OpKind::MemorySegRSI
-        })
-    }),
-    ("a masked store through GS", |encoded| is_gs(encoded, |_| encoded.instruction.op0_kind() == OpKind::MemorySegRDI)),
-    ("a table look-up through GS", |encoded| is_gs(encoded, |mnemonic| mnemonic == Mnemonic::Xlatb)),
-    ("a gather through GS", |encoded| is_gs(encoded, |_| encoded.instruction.is_vsib())),
-    ("an implied operand through GS", |encoded| is_gs(encoded, |mnemonic| mnemonic == Mnemonic::Clzero)),
-];
-
-fn is_gs(encoded: &Encoded, is_it: impl Fn(Mnemonic) -> bool) -> bool {
-    encoded.segment == Some(Segment::Gs) && is_it(encoded.instruction.mnemonic())
-}
-
 fn is_tested(code: Code) -> bool {
     let operations = code.op_code();
     operations.is_instruction()
@@ -79,23 +55,13 @@ struct Bench {
     faults: u32,
     runs: u32,
     failures: Vec<String>,
-    known: [bool; KNOWN.len()],
 }
 
 impl Bench {
     fn new() -> Bench {
         let machine = Machine::take();
         let cache = new_cache(Limits { instructions: 64, branches: 8 });
-        Bench {
-            machine,
-            cache,
-            rng: Rng::new(SEED),
-            next: 0,
-            faults: 0,
-            runs: 0,
-            failures: Vec::new(),
-            known: [false; KNOWN.len()],
-        }
+        Bench { machine, cache, rng: Rng::new(SEED), next: 0, faults: 0, runs: 0, failures: Vec::new() }
     }
 
     fn place(&mut self, home: Home) -> u64 {
@@ -141,17 +107,13 @@ impl Bench {
             Some(format!("  ends with {native_ending:x?} natively, {ending:x?} translated\n"))
         };
         let Some(difference) = difference else { return };
-        let known = KNOWN.iter().position(|(_, is_it)| is_it(encoded));
-        match known {
-            Some(known) => self.known[known] = true,
-            None => self.failures.push(format!(
-                "{} [{:02x?}] {:?} at {at:#x} in {} memory:\n{difference}",
-                encoded.instruction,
-                encoded.bytes,
-                encoded.instruction.code(),
-                home.name
-            )),
-        }
+        self.failures.push(format!(
+            "{} [{:02x?}] {:?} at {at:#x} in {} memory:\n{difference}",
+            encoded.instruction,
+            encoded.bytes,
+            encoded.instruction.code(),
+            home.name
+        ));
     }
 }
 
@@ -197,7 +159,4 @@ fn every_instruction_does_the_same_from_the_cache() {
         failures.len(),
         failures[..failures.len().min(20)].join("")
     );
-    for ((what, _), seen) in KNOWN.iter().zip(bench.known) {
-        assert!(seen, "no longer differs, take it off the list: {what}");
-    }
 }

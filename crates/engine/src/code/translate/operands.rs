@@ -6,7 +6,9 @@ use crate::code::cache::{Disturbance, Exit, Trap};
 use crate::code::path::GuestCode;
 use crate::context::{RSP, SPILL_SLOTS};
 use crate::instructions;
-use guest::instruction::{loads_segment_register, memory_used, register_named, register_number, registers_used};
+use guest::instruction::{
+    loads_segment_register, memory_used, register_named, register_number, registers_used, x87_pointer_stored,
+};
 use iced_x86::{Code, Decoder, Instruction, MemoryOperand, Mnemonic, OpKind, Register};
 
 /// Displacements are kept a little below two gigabytes, so that the final address need not be known exactly.
@@ -24,6 +26,9 @@ impl Emitter<'_> {
         }
         if self.cache.intercepts && instructions::kind(instruction).is_some() {
             return self.leave_by(Exit::Instruction { pc: instruction.ip() });
+        }
+        if x87_pointer_stored(instruction).is_some() && self.observer.is_none() && !self.cache.single_steps {
+            return self.leave_by(Exit::Step { pc: instruction.ip() });
         }
         let bytes = &code.fetch(instruction.ip())[..instruction.len()];
         match instruction.mnemonic() {
@@ -43,7 +48,7 @@ impl Emitter<'_> {
             && instruction.mnemonic() != Mnemonic::Lea
             && memory_used(&mut self.cache.factory, instruction).any(|used| used.segment() == Register::GS);
         if through_gs && !has_ordinary_operand(instruction) {
-            return self.special(instruction);
+            return self.with_own_gs(instruction, bytes);
         }
         if far_rip || through_gs {
             return self.at_materialised_address(instruction);
@@ -178,6 +183,30 @@ impl Emitter<'_> {
         .expect("a sum of two registers");
         self.encode(&sum);
         self.asm.load_slot(other, home);
+    }
+
+    /// Runs the instruction with the guest's GS base where the processor looks for it, and its FS base put by: for
+    /// addresses that no instruction of ours can compute.
+    fn with_own_gs(&mut self, instruction: &Instruction, bytes: &[u8]) {
+        let (home, fs_base) = (self.layout.spill(SPILL_SLOTS - 1), self.layout.branch_target());
+        self.asm.store_slot(home, AX);
+        self.gs_register(Code::Rdgsbase_r64);
+        self.asm.store_slot(fs_base, AX);
+        self.asm.load_slot(AX, self.layout.guest_gs());
+        self.gs_register(Code::Wrgsbase_r64);
+        self.asm.load_slot(AX, home);
+        self.step(instruction.ip(), Disturbance { own_gs: true, ..Disturbance::default() });
+        self.asm.raw(bytes);
+        self.asm.store_slot(home, AX);
+        self.asm.load_slot(AX, fs_base);
+        self.gs_register(Code::Wrgsbase_r64);
+        self.asm.load_slot(AX, home);
+    }
+
+    /// Moves between RAX and the base of the GS register.
+    fn gs_register(&mut self, code: Code) {
+        let operation = Instruction::with1(code, Register::RAX).expect("a general register");
+        self.encode(&operation);
     }
 
     pub(super) fn encode(&mut self, instruction: &Instruction) {
