@@ -6,6 +6,8 @@
 //! between its threads) happens at the same switch points in every run. Only when no thread can run does one of them,
 //! the idle one, wait in the kernel on behalf of all.
 
+mod tracing;
+
 use crate::context::{Context, ContextRef};
 use crate::engine::Engine;
 use crate::journal::register_digest;
@@ -17,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use trace::Digest;
 use trace::event::{Event, Switch, SwitchReason};
+use tracing::Stop;
 
 /// What a thread waits for.
 #[derive(Clone, Debug)]
@@ -62,14 +65,6 @@ struct Thread {
     stopped: Option<Stop>,
 }
 
-/// A stop by a tracer.
-#[derive(Clone, Copy, Debug)]
-struct Stop {
-    tracer: ThreadId,
-    /// The tracer has waited for it.
-    reported: bool,
-}
-
 impl Thread {
     fn new(context: ContextRef) -> Thread {
         Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied, stopped: None }
@@ -77,10 +72,6 @@ impl Thread {
 
     fn can_run(&self) -> bool {
         matches!(self.status, Status::Runnable) && self.stopped.is_none()
-    }
-
-    fn has_tid(&self, tid: i32) -> bool {
-        self.context.with(|context| context.tid == tid)
     }
 }
 
@@ -264,44 +255,6 @@ impl Turn {
         }
     }
 
-    /// Stops another thread on behalf of the caller; it keeps what it is doing, and does not get the turn.
-    pub fn stop(&self, tracer: &Context, tid: i32) -> Option<()> {
-        let mut state = self.lock();
-        let tracer = ThreadId(tracer.thread);
-        let (_, thread) = state.threads.iter_mut().find(|(id, thread)| **id != tracer && thread.has_tid(tid))?;
-        if thread.stopped.is_none() {
-            thread.stopped = Some(Stop { tracer, reported: false });
-        }
-        Some(())
-    }
-
-    /// Whether the thread was stopped by the caller and the caller has not been told yet; now it is.
-    pub fn report_stop(&self, tracer: &Context, tid: i32) -> bool {
-        self.with_stopped(tracer, tid, |thread| {
-            thread.stopped.as_mut().is_some_and(|stop| !std::mem::replace(&mut stop.reported, true))
-        })
-        .unwrap_or(false)
-    }
-
-    /// Lets a thread go on that the caller has stopped.
-    pub fn resume(&self, tracer: &Context, tid: i32) -> Option<()> {
-        self.with_stopped(tracer, tid, |thread| thread.stopped = None)
-    }
-
-    /// Looks at a thread that the caller has stopped.
-    pub fn look_at_stopped<R>(&self, tracer: &Context, tid: i32, look: impl FnOnce(&Context) -> R) -> Option<R> {
-        self.with_stopped(tracer, tid, |thread| thread.context.with(look))
-    }
-
-    fn with_stopped<R>(&self, tracer: &Context, tid: i32, use_it: impl FnOnce(&mut Thread) -> R) -> Option<R> {
-        let mut state = self.lock();
-        let tracer = ThreadId(tracer.thread);
-        let stopped_by = |thread: &Thread| thread.stopped.map(|stop| stop.tracer);
-        let thread =
-            state.threads.values_mut().find(|thread| stopped_by(thread) == Some(tracer) && thread.has_tid(tid));
-        thread.map(use_it)
-    }
-
     /// After a fork only the calling thread is left in the child.
     pub fn after_fork(&self, context: &mut Context) {
         let mut state = self.lock();
@@ -467,7 +420,7 @@ impl State {
     fn remove(&mut self, id: ThreadId) {
         self.threads.remove(&id);
         for thread in self.threads.values_mut() {
-            thread.stopped = thread.stopped.filter(|stop| stop.tracer != id);
+            thread.stopped = thread.stopped.filter(|stop| !stop.is_by(id));
         }
     }
 

@@ -1,5 +1,6 @@
 //! The x87 unit's instruction pointer: the processor keeps where the last x87 instruction was, which is in the code
-//! cache, and shows it to who stores the unit's environment. The guest is to see its own address there.
+//! cache, and shows it to who stores the unit's environment. The guest is to see its own address there, or zero where the
+//! processor saves the pointer only while an exception is pending: natively a switch of tasks leaves zero there as well.
 //!
 //! Not there: the XSAVE family of the guest's own, whose users leave the x87 part out, and runs that only count.
 

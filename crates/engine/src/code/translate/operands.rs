@@ -46,7 +46,8 @@ impl Emitter<'_> {
         // `lea` computes an address without its segment.
         let through_gs = instruction.segment_prefix() == Register::GS
             && instruction.mnemonic() != Mnemonic::Lea
-            && memory_used(&mut self.cache.factory, instruction).any(|used| used.segment() == Register::GS);
+            && (instruction.mnemonic() == Mnemonic::Clzero // whose operand the decoder does not tell
+                || memory_used(&mut self.cache.factory, instruction).any(|used| used.segment() == Register::GS));
         if through_gs && !has_ordinary_operand(instruction) {
             return self.with_own_gs(instruction, bytes);
         }
@@ -247,7 +248,7 @@ fn has_ordinary_operand(instruction: &Instruction) -> bool {
             | Code::Mov_moffs32_EAX
             | Code::Mov_moffs64_RAX
     );
-    ordinary && !constant && !instruction.is_vsib()
+    ordinary && !constant && !instruction.is_vsib() && instruction.mnemonic() != Mnemonic::Xlatb
 }
 
 /// Loads of FS or GS would take them from the engine.
