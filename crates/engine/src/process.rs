@@ -65,17 +65,22 @@ extern "C" fn child_main(child: *mut ()) {
 /// Runs `body`, which must not return, in a child that shares this process's memory; returns the child's id when it
 /// has executed another program or ended. The context is as it was.
 pub fn vfork(context: &mut Context, flags: u64, body: impl FnOnce(&mut Context) + 'static) -> i64 {
-    let mut child = Child { context, body: Some(Box::new(body)) };
     // SAFETY: a bitwise copy to put back later; `Context` owns nothing, and only the child touches it in between.
     let saved = unsafe { std::ptr::read(context) };
-    let mut stack = vec![0u8; STACK_SIZE];
-    let top = (stack.as_mut_ptr() as u64 + STACK_SIZE as u64) & !15;
-    // SAFETY: the child has its own stack and never returns into ours; the kernel suspends us until it is done, and
-    // shared state changes only as if this thread had changed it.
-    let pid = unsafe { whodunit_vfork(flags, top, child_main, (&raw mut child).cast()) };
+    let pid = lend(context, flags, body);
     let wake = context.wake.load(std::sync::atomic::Ordering::SeqCst);
     // SAFETY: as above.
     unsafe { std::ptr::write(context, saved) };
     context.wake.store(wake, std::sync::atomic::Ordering::SeqCst);
     pid
+}
+
+/// The same with the context left as the child left it.
+pub fn lend(context: &mut Context, flags: u64, body: impl FnOnce(&mut Context) + 'static) -> i64 {
+    let mut child = Child { context, body: Some(Box::new(body)) };
+    let mut stack = vec![0u8; STACK_SIZE];
+    let top = (stack.as_mut_ptr() as u64 + STACK_SIZE as u64) & !15;
+    // SAFETY: the child has its own stack and never returns into ours; the kernel suspends us until it is done, and
+    // shared state changes only as if this thread had changed it.
+    unsafe { whodunit_vfork(flags, top, child_main, (&raw mut child).cast()) }
 }

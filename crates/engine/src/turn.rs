@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use trace::Digest;
-use trace::event::{Event, Switch, SwitchReason};
+use trace::event::{Event, Switch, SwitchReason, ThreadEnd};
 use tracing::Stop;
 
 /// What a thread waits for.
@@ -240,6 +240,10 @@ impl Turn {
         let mut state = self.lock();
         let gone = ThreadId(context.thread);
         let Some(thread) = state.threads.get(&gone) else { return };
+        if state.current.unwrap_or(state.last) == gone {
+            // Nobody has had the turn since.
+            write_end(context);
+        }
         if let Status::Waiting { wait: Wait::Futex { address, .. } | Wait::SharedFutex { address, .. }, .. } =
             thread.status
         {
@@ -579,6 +583,13 @@ impl State {
                 .values()
                 .all(|thread| matches!(thread.status, Status::Waiting { wait: Wait::Futex { .. }, deadline: None }))
     }
+}
+
+/// Writes down that a thread is gone.
+fn write_end(context: &Context) {
+    let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
+    let (thread, clock) = (context.thread, context.clock());
+    writing.note(&Event::ThreadEnd(ThreadEnd { thread, clock, status: 0 }));
 }
 
 fn any_ready(polls: &mut [libc::pollfd]) -> bool {

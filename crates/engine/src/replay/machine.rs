@@ -86,7 +86,9 @@ impl Machine {
     pub fn handle(&mut self, engine: &Engine, context: &mut Context, number: u64, event: &Event<'_>) -> Handled {
         let part_of_call =
             matches!(event, Event::Map(_) | Event::Memory(_) | Event::Thread(_) | Event::ThreadEnd(_) | Event::Fork(_));
-        if part_of_call && self.begun && self.pending.is_none() && !self.delivering {
+        // A fault may end the only thread of a process that shares the memory.
+        let dies = self.faulted.is_some() && matches!(event, Event::ThreadEnd(_));
+        if part_of_call && self.begun && self.pending.is_none() && !self.delivering && !dies {
             return Handled::NotYet;
         }
         match event {
@@ -104,7 +106,10 @@ impl Machine {
                 self.tids.insert(thread.child, thread.tid as i32);
                 self.new_thread(engine, context, thread.child);
             }
-            Event::ThreadEnd(_) => self.ended = true,
+            Event::ThreadEnd(_) => {
+                self.ended = true;
+                self.faulted = None;
+            }
             Event::Call(call) => return self.call(engine, context, number, call),
             Event::Switch(switch) => return self.switch(engine, context, number, switch),
             Event::Signal(signal) => return self.signal(context, number, signal),

@@ -201,7 +201,11 @@ pub fn return_from_handler(engine: &Engine, context: &mut Context) {
 /// Ends the process by a signal, as the kernel would have, after the report.
 pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fault>) -> ! {
     let threads = engine.threads();
+    // The end of a process beside this one is the end of a thread, which is written down when it is gone.
     write_down(engine, |writing| {
+        if context.is_process_beside {
+            return;
+        }
         let (code, address) = fault.map_or((0, 0), |fault| (fault.code, fault.address));
         let between = if fault.is_none() { [BETWEEN].as_slice() } else { &[] };
         let backtrace = engine.backtrace(context.thread, &threads);

@@ -48,7 +48,7 @@ fn lend_host_thread(engine: &'static Engine, seed: Seed, request: Request, tell:
     let stack = host::AlternateStack::install();
     context.thread = engine.turn.add(ContextRef::of(context)).0;
     let (flags, announce) = (request.flags & KERNEL_FLAGS | VM | VFORK, tell.clone());
-    let pid = process::vfork(context, flags, move |context| {
+    let pid = process::lend(context, flags, move |context| {
         context.tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as i32;
         context.is_process_beside = true;
         clone::store_child_tid(context, request);
