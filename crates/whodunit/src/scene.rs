@@ -22,8 +22,8 @@ const NAMED_INNERMOST: usize = 40;
 const NAMED_OUTERMOST: usize = 10;
 
 /// Where the kernel puts whodunit's own program, and its libraries and stacks.
-const OWN_PROGRAM: std::ops::Range<u64> = 0x5555_0000_0000..0x5800_0000_0000;
-const OWN_LIBRARIES: u64 = 0x7e00_0000_0000;
+const OWN_PROGRAM: std::ops::Range<u64> = 0x5555_0000_0000..0x5657_0000_0000;
+const OWN_LIBRARIES: u64 = 0x7eb0_0000_0000;
 
 pub struct Scene {
     space: AddressSpace,
