@@ -80,7 +80,7 @@ pub fn launch(
     let tape = match journal {
         Some(journal) => {
             let writing = Writing::new(journal);
-            writing.journal().begin(fixed_span);
+            writing.begin(fixed_span);
             write_image(&writing, &loaded, &stack);
             Tape::Writing(writing)
         }

@@ -20,6 +20,7 @@ mod run;
 mod signals;
 mod space;
 mod startup;
+mod streams;
 mod syscalls;
 mod turn;
 mod world;
@@ -27,7 +28,7 @@ mod world;
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
-pub use journal::{Journal, Mapped};
+pub use journal::{Handover, Journal, Mapped};
 pub use kernel::SharedBytes;
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{

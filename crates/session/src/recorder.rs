@@ -1,7 +1,7 @@
 //! The journal of a run that is kept in a folder.
 
 use crate::mapped_files::Named;
-use engine::{Journal, Mapped, PrivateLog, SharedBytes};
+use engine::{Handover, Journal, Mapped, PrivateLog, SharedBytes};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ pub struct Facts {
     pub features: Vec<String>,
     /// Where the process image came from.
     pub parent: Option<(u32, u64)>,
+    /// The descriptors that lead to standard output (1) and error (2).
+    pub streams: Vec<(i32, u8)>,
     /// Nanoseconds since 1970.
     pub wall_time: u64,
 }
@@ -36,12 +38,14 @@ pub struct Limits {
 }
 
 /// Where an executed program comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     pub log: u32,
     pub event: u64,
     /// The log ends there, and its tail is empty.
     pub is_sealed: bool,
+    /// The descriptors that lead to standard output (1) and error (2).
+    pub streams: Vec<(i32, u8)>,
 }
 
 /// Makes the words that stand before those of an executed program.
@@ -268,11 +272,15 @@ impl Journal for Recorder {
         }
     }
 
-    fn words_for_exec(&mut self, replaces: bool) -> Vec<Vec<u8>> {
+    fn words_for_exec(&mut self, handover: &Handover) -> Vec<Vec<u8>> {
         let event = self.writer.as_ref().map_or(0, Writer::next_event).saturating_sub(1);
         // The next program can then remove the tail, which nobody else will.
-        let is_sealed = replaces && self.writer.as_mut().is_some_and(|writer| writer.seal().is_ok());
-        (self.words)(Origin { log: self.log, event, is_sealed })
+        let is_sealed = handover.replaces && self.writer.as_mut().is_some_and(|writer| writer.seal().is_ok());
+        (self.words)(Origin { log: self.log, event, is_sealed, streams: handover.streams.clone() })
+    }
+
+    fn first_streams(&self) -> Vec<(i32, u8)> {
+        self.facts.streams.clone()
     }
 
     fn close(&mut self) {

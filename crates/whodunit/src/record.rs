@@ -45,7 +45,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let output = arguments.output;
     run::start(arguments.run, |program| {
         let NewRecording { folder, first_log, .. } = create(program, output.as_deref())?;
-        Ok(Some(Recording { folder, log: first_log, parent: None, limits }))
+        Ok(Some(Recording { folder, log: first_log, parent: None, streams: vec![(1, 1), (2, 2)], limits }))
     })
 }
 

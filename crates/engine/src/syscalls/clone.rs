@@ -64,7 +64,7 @@ pub fn clone(engine: &'static Engine, context: &mut Context, request: Request) -
     host::set_kernel_mask(context.signal_mask);
     if request.has(VFORK) && request.has(VM) && engine.writing().is_some() {
         context.gpr[RAX] = result as u64;
-        write_down(engine, |writing| writing.registers(context));
+        write_down(engine, |writing| writing.vfork_ended(context));
         return Answer::Flow(Flow::Goes);
     }
     result.into()

@@ -38,7 +38,7 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
                     let (thread, clock) = (context.thread, context.clock());
                     writing.note(&Event::Exec(Exec { thread, clock, next_log: 0 }));
                 }
-                let words = writing.journal().words_for_exec(!context.is_vfork_child);
+                let words = writing.words_for_exec(context);
                 follow(engine, &words, wanted)
             }
             None => follow(engine, words, wanted),

@@ -86,6 +86,7 @@ pub fn kind(event: &Event<'_>) -> &'static str {
         Event::Note(_) => "note",
         Event::End(_) => "end",
         Event::Registers(_) => "registers",
+        Event::Stream(_) => "stream",
         Event::Unknown { .. } => "unknown",
     }
 }
