@@ -16,7 +16,7 @@ use crate::kernel;
 use crate::observation;
 use crate::private::PrivateDescriptors;
 use crate::replay::{Files, Leg, Replay, Wishes};
-use crate::signals::{Action, Actions, frame, host};
+use crate::signals::{Action, Actions, dispositions, frame, host};
 use crate::space::{GuestSpace, Zones};
 use crate::turn::Turn;
 use crate::world::{Process, World};
@@ -209,7 +209,7 @@ fn start(
     engine.turn.set_watcher(engine);
     // The main thread's lasts as long as the process.
     std::mem::forget(host::AlternateStack::install());
-    host::catch_faults();
+    dispositions::catch_first(engine, context);
     host::set_kernel_mask(context.signal_mask);
     crate::run::run(engine, context);
     unreachable!("the last thread ends the process")

@@ -79,6 +79,16 @@ impl PrivateLog {
         Ok(PrivateLog(high))
     }
 
+    /// The limit on the size of files is the guest's, and so would be the signal that comes with it.
+    fn refuse_beyond_limit(&self, more: u64) -> std::io::Result<()> {
+        let limit = soft_limit(libc::RLIMIT_FSIZE);
+        if limit == libc::RLIM_INFINITY {
+            return Ok(());
+        }
+        let size = check(kernel::call(libc::SYS_lseek as u64, [self.0 as u64, 0, libc::SEEK_END as u64, 0, 0, 0]))?;
+        if size as u64 + more > limit { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+    }
+
     /// The same for a forked child's log, which takes its parent's place.
     pub fn replace(&mut self, file: std::fs::File) -> std::io::Result<()> {
         let arguments = [file.as_raw_fd() as u64, self.0 as u64, libc::O_CLOEXEC as u64, 0, 0, 0];
@@ -88,6 +98,7 @@ impl PrivateLog {
 
 impl trace::Sink for PrivateLog {
     fn append(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
+        self.refuse_beyond_limit(bytes.len() as u64)?;
         while !bytes.is_empty() {
             let arguments = [self.0 as u64, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0, 0];
             match kernel::call(libc::SYS_write as u64, arguments) {
@@ -118,10 +129,15 @@ fn check(result: i64) -> std::io::Result<i32> {
 
 /// A number below which the guest will hardly get, but within the limit.
 fn floor() -> u64 {
+    soft_limit(libc::RLIMIT_NOFILE).clamp(16, 65_536).saturating_sub(8)
+}
+
+/// What the process may use of something now.
+fn soft_limit(resource: u32) -> u64 {
     let mut limit = [0u64; 2];
-    let arguments = [0, libc::RLIMIT_NOFILE as u64, 0, limit.as_mut_ptr() as u64, 0, 0];
+    let arguments = [0, u64::from(resource), 0, limit.as_mut_ptr() as u64, 0, 0];
     kernel::call(libc::SYS_prlimit64 as u64, arguments);
-    limit[0].clamp(16, 65_536).saturating_sub(8)
+    limit[0]
 }
 
 fn raise(descriptor: i32) -> std::io::Result<i32> {

@@ -19,8 +19,8 @@ use machine::{Handled, Machine, Pending};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard};
 use threads::facts_of;
-use trace::Cursor;
 use trace::event::{self, End, EndKind, Event, Instruction, Signal, SignalPlace};
+use trace::{Cursor, Record};
 use words::describe;
 
 pub use machine::BETWEEN;
@@ -168,7 +168,8 @@ impl Replay {
                 values
             }
             None => {
-                let stopped = state.diverged(context, "an instruction that asks the machine");
+                let stopped =
+                    state.cut().unwrap_or_else(|| state.diverged(context, "an instruction that asks the machine"));
                 end(engine, &stopped)
             }
         }
@@ -241,6 +242,17 @@ impl State {
     fn arm(&mut self, context: &mut Context) {
         let left = self.target(context).map_or(SLICE, |clock| clock.saturating_sub(context.clock()));
         context.set_quantum(left.min(SLICE) as i64);
+    }
+
+    /// Whether the recording ends here, though the guest does not.
+    fn cut(&mut self) -> Option<Stopped> {
+        match self.cursor.peek() {
+            None => Some(Stopped::Cut { event: self.machine.figures.events }),
+            Some(Record { number, event: Event::End(End { kind: EndKind::Aborted(_), .. }), .. }) => {
+                Some(Stopped::Cut { event: number })
+            }
+            _ => None,
+        }
     }
 
     fn diverged(&mut self, context: &Context, got: &str) -> Stopped {

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::checksum::{Digest, Hasher};
 use crate::error::{OpenError, Unopened};
 use crate::format::{FILES, LogId, MANIFEST, log_name, tail_name};
@@ -161,8 +163,17 @@ impl NewLog {
     }
 }
 
+/// The limit on the size of files (`ulimit -f`) comes with a signal, which is not for the recorder to die of.
+fn refuse_beyond_limit(size: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if size > limit => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Writes zeros: a hole would be filled at the first store to it, which kills the process if the disk is full then.
 fn create_tail(path: &Path, size: usize) -> io::Result<File> {
+    refuse_beyond_limit(size as u64)?;
     let mut tail = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     let zeros = vec![0; 64 << 10];
     let mut left = size;

@@ -42,7 +42,8 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> ExitCode {
     let limits = Limits { bytes: arguments.max_size, time: arguments.max_time.map(Duration::from_secs) };
-    let output = arguments.output;
+    // The program may go elsewhere, and its children's logs may not.
+    let output = arguments.output.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     run::start(arguments.run, |program| {
         let NewRecording { folder, first_log, .. } = create(program, output.as_deref())?;
         Ok(Some(Recording { folder, log: first_log, parent: None, streams: vec![(1, 1), (2, 2)], limits }))
