@@ -5,6 +5,7 @@
 
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::file_changes;
 use crate::kernel::{self, Arguments};
 use crate::space::PAGE;
 use crate::streams::{self, Streams};
@@ -27,6 +28,10 @@ pub trait Journal: Send {
     fn note(&mut self, event: &Event<'_>);
     /// A mapping was made: writes it down with what it shows.
     fn map(&mut self, mapped: &Mapped);
+    /// Whether it matters what is written to files: some are mapped shared.
+    fn watches_files(&self) -> bool;
+    /// A part of an open file has changed, or its size.
+    fn file_changed(&mut self, thread: u32, descriptor: i32, part: Range<u64>);
     /// Gets ready for a new process; tells the number of its log.
     fn before_fork(&mut self) -> u32;
     /// The new process goes on with its own log, the old one with its.
@@ -111,6 +116,11 @@ impl Writing {
         buffer.shrink_to(KEPT);
         drop(buffer);
         self.follow_streams(context, &call);
+        if self.journal().watches_files()
+            && let Some((descriptor, part)) = file_changes::by(&call)
+        {
+            self.journal().file_changed(context.thread, descriptor, part);
+        }
     }
 
     fn streams(&self) -> MutexGuard<'_, Streams> {

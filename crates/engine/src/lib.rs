@@ -7,6 +7,7 @@
 mod code;
 mod context;
 mod engine;
+mod file_changes;
 mod guest_code;
 mod instructions;
 mod journal;

@@ -146,7 +146,11 @@ impl Replay {
         let mut state = self.state();
         state.machine.faulted = Some(fault);
         state.follow(engine, context);
-        state.machine.faulted = None;
+        // A fault that nothing came of would come again and again.
+        if let Some(Fault { signal, address, .. }) = state.machine.faulted {
+            let stopped = state.diverged(context, &format!("signal {signal} at {address:#x}"));
+            end(engine, &stopped);
+        }
     }
 
     /// An instruction asks the machine; the recording has the answer.

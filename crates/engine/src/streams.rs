@@ -6,6 +6,7 @@
 //! May miss: descriptors that come by message (`SCM_RIGHTS`) or from another process, and tables that are shared by
 //! `CLONE_FILES` without being threads.
 
+use crate::file_changes;
 use crate::kernel::{self, Arguments};
 use crate::syscalls;
 use guest::effects::Call;
@@ -128,13 +129,7 @@ pub fn passed_on(call: &Call) -> Option<(i32, i32, u64)> {
         libc::SYS_copy_file_range | libc::SYS_splice => (third, first, second),
         _ => return None,
     };
-    let end = match offset_at {
-        0 => {
-            let arguments = [from, 0, libc::SEEK_CUR as u64, 0, 0, 0];
-            u64::try_from(kernel::call(libc::SYS_lseek as u64, arguments)).ok()?
-        }
-        address => kernel::read(address).ok()?,
-    };
+    let end = file_changes::position(from, offset_at)?;
     Some((to as i32, from as i32, end.checked_sub(sent)?))
 }
 

@@ -3,9 +3,11 @@
 use crate::mapped_files::Named;
 use engine::{Handover, Journal, Mapped, PrivateLog, SharedBytes};
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use trace::event::{self, Abort, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
+use trace::event::{self, Abort, Change, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
 use trace::format::TAIL_SIZE;
 use trace::{List, NewLog, WriteError, Writer};
 
@@ -53,6 +55,11 @@ pub type Words = Box<dyn Fn(Origin) -> Vec<Vec<u8>> + Send>;
 
 /// How many events may pass between two looks at the limits.
 const INTERVAL: u64 = 256;
+
+/// So much of a file that changes goes into one event.
+const LARGEST_PIECE: u64 = 1 << 20;
+/// As the kernel's headers have it.
+const MAP_SHARED: u32 = 1;
 
 pub struct Recorder {
     folder: PathBuf,
@@ -185,7 +192,7 @@ impl Recorder {
         self.facts.parent = Some((self.log, event));
         self.log = log.id.log;
         self.tail_path = log.tail_path.clone();
-        self.files = Named::default();
+        self.files.begin_log();
         let memory = SharedBytes::map(&log.tail, TAIL_SIZE)?;
         sink.replace(log.log)?;
         self.writer = Some(Writer::create(log.id, memory, sink).map_err(to_io)?);
@@ -221,8 +228,15 @@ impl Journal for Recorder {
         let mut map = Map { thread, address, length, protection, flags, file: None, content: None };
         let mut content = None;
         if let Some((descriptor, offset)) = file {
-            match self.files.find(descriptor) {
+            let is_shared = flags & MAP_SHARED != 0;
+            let found = match is_shared {
+                true => self.files.find_shared(descriptor, offset.saturating_add(length)),
+                false => self.files.find(descriptor),
+            };
+            match found {
                 Some(found) => {
+                    // Without a copy the recording is as good as the file that it names.
+                    let _ = found.keep(&self.folder);
                     if let Some(new) = &found.new {
                         self.append(&Event::File(new.event(found.id)));
                     }
@@ -240,6 +254,28 @@ impl Journal for Recorder {
         }
         map.content = content.as_deref();
         self.append(&Event::Map(map));
+    }
+
+    fn watches_files(&self) -> bool {
+        self.writer.is_some() && self.files.has_shared()
+    }
+
+    fn file_changed(&mut self, thread: u32, descriptor: i32, part: Range<u64>) {
+        let Some((file, id, end)) = self.files.shared(descriptor) else { return };
+        let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return };
+        let mut offset = part.start;
+        let end = part.end.min(end).min(size);
+        loop {
+            let mut bytes = vec![0; end.saturating_sub(offset).min(LARGEST_PIECE) as usize];
+            if file.read_exact_at(&mut bytes, offset).is_err() {
+                return;
+            }
+            self.append(&Event::Change(Change { thread, file: id, size, offset, bytes: &bytes }));
+            offset += bytes.len() as u64;
+            if offset >= end {
+                return;
+            }
+        }
     }
 
     fn before_fork(&mut self) -> u32 {

@@ -31,6 +31,7 @@ pub enum Event<'a> {
     End(End<'a>),
     Registers(Registers<'a>),
     Stream(Stream),
+    Change(Change<'a>),
     /// Of a kind that a newer minor version has added.
     Unknown {
         kind: u8,
@@ -310,6 +311,19 @@ pub struct Stream {
     pub stream: u8,
 }
 
+/// A call has changed a file that is mapped shared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change<'a> {
+    pub thread: u32,
+    /// As [`File`] calls it.
+    pub file: u32,
+    /// What it has from now on.
+    pub size: u64,
+    pub offset: u64,
+    /// What it holds from `offset` on.
+    pub bytes: &'a [u8],
+}
+
 /// How the process, or the recording of it, ended. The last event of a log.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct End<'a> {
@@ -379,6 +393,7 @@ wire_fields!('a, Hash { thread, clock since thread, registers, memory });
 wire_fields!('a, Note<'a> { thread, text });
 wire_fields!('a, Registers<'a> { thread, values });
 wire_fields!('a, Stream { thread, descriptor, stream });
+wire_fields!('a, Change<'a> { thread, file, size, offset, bytes });
 wire_fields!('a, End<'a> { kind, thread, clock since thread, registers, backtrace, details });
 wire_fields!('a, Death { signal, code, address });
 
@@ -448,7 +463,7 @@ macro_rules! kinds {
 
 kinds! {
     1 Start, 2 File, 3 Map, 4 Memory, 5 Call, 6 Switch, 7 Signal, 8 Instruction, 9 Thread, 10 ThreadEnd, 11 Fork, 12 Exec,
-    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers, 18 Stream,
+    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers, 18 Stream, 19 Change,
 }
 
 impl Event<'_> {
@@ -462,6 +477,7 @@ impl Event<'_> {
             Event::Output(output) => Some(output.thread),
             Event::Registers(registers) => Some(registers.thread),
             Event::Stream(stream) => Some(stream.thread),
+            Event::Change(change) => Some(change.thread),
             Event::Note(note) => note.thread,
             _ => self.moment().map(|(thread, _)| thread),
         }

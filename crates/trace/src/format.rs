@@ -7,7 +7,7 @@
 //! | `recording.json` | what is recorded, for people; nothing depends on it |
 //! | `N.log` | events of one process image, appended in compressed chunks; 1 is the program that was named |
 //! | `N.tail` | the events that are not in `N.log` yet, in memory shared with the file; gone once the log is whole |
-//! | `files/` | copies of files, named by checksum, in packed recordings |
+//! | `files/` | copies of files, named by checksum: of programs that the run made, and of all in packed recordings |
 //!
 //! All numbers in headers are little-endian and of fixed size. Checksums are XXH3 with 64 bits, seed 0; where a field has
 //! 32 bits, the low half.

@@ -1,7 +1,7 @@
 //! A recording as a folder: begun by a recorder, opened by readers.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -70,6 +70,25 @@ impl Recording {
 /// See [`Recording::file_copy`].
 pub fn file_copy(folder: &Path, checksum: Digest) -> PathBuf {
     folder.join(FILES).join(checksum.to_string())
+}
+
+/// Keeps a copy of a file where [`file_copy`] finds it. What is there already stays.
+pub fn keep_copy(folder: &Path, checksum: Digest, mut file: &File) -> io::Result<()> {
+    let copy = file_copy(folder, checksum);
+    if copy.exists() {
+        return Ok(());
+    }
+    refuse_beyond_limit(file.metadata()?.len())?;
+    fs::create_dir_all(folder.join(FILES))?;
+    // Others may keep the same file, and a copy that is not whole must not be taken for one.
+    let temporary = copy.with_extension(std::process::id().to_string());
+    file.rewind()?;
+    let made = File::create(&temporary).and_then(|mut out| io::copy(&mut file, &mut out));
+    let made = made.and_then(|_| fs::rename(&temporary, &copy));
+    if made.is_err() {
+        let _ = fs::remove_file(temporary);
+    }
+    made
 }
 
 /// What a folder holds.

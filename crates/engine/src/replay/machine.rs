@@ -113,6 +113,7 @@ impl Machine {
             Event::Switch(switch) => return self.switch(engine, context, number, switch),
             Event::Signal(signal) => return self.signal(context, number, signal),
             Event::Registers(registers) => return self.registers(engine, context, registers),
+            Event::Change(change) => self.change_file(engine, change),
             Event::Stream(change) => self.streams.set(*change),
             Event::Output(output) if self.wishes.output => self.show(output.descriptor, output.bytes),
             Event::Exec(_) if self.pending.is_none() => return Handled::NotYet,
@@ -246,7 +247,8 @@ impl Machine {
 
     fn registers(&mut self, engine: &Engine, context: &mut Context, registers: &Registers<'_>) -> Handled {
         // A child in `vfork` still runs: its parent's registers come back when it is gone.
-        if self.parents.contains_key(&self.current) && self.pending.is_none() && !self.delivering {
+        let is_gone = self.pending.is_some() || self.faulted.is_some();
+        if self.parents.contains_key(&self.current) && !is_gone && !self.delivering {
             return Handled::NotYet;
         }
         self.delivering = false;
@@ -260,7 +262,9 @@ impl Machine {
         context.rflags = words[17];
         context.set_guest_fs(words[18]);
         context.guest_gs = words[19];
-        if self.pending.take().is_some()
+        self.faulted = None;
+        self.pending = None;
+        if is_gone
             && let Some((state, clock)) = self.parents.remove(&self.current)
         {
             frame::state_area(context, engine.xstate()).copy_from_slice(&state);

@@ -84,6 +84,10 @@ pub fn describe(event: &Event<'_>) -> String {
             format!("registers of T{}{}", registers.thread, pc.map(|pc| format!(", pc {pc:#x}")).unwrap_or_default())
         }
         Event::Stream(stream) => describe_stream(*stream),
+        Event::Change(change) => {
+            let bytes = change.bytes.len();
+            format!("file {} has {}, {bytes} bytes from {:#x} changed", change.file, size(change.size), change.offset)
+        }
         Event::Note(note) => format!("note: {}", escaped(note.text)),
         Event::End(end) => format!("end: {}", ends::end_words(end.kind)),
         Event::Unknown { kind, bytes } => {
