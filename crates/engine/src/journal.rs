@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::file_changes;
 use crate::kernel::{self, Arguments};
+use crate::shared_memory::Sharing;
 use crate::space::PAGE;
 use crate::streams::{self, Streams};
 use crate::syscalls;
@@ -15,8 +16,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 use trace::Digest;
 use trace::event::{
-    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Registers, Signal, SignalPlace, Stream,
-    Written,
+    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Registers, Signal, SignalPlace,
+    Stream, Written,
 };
 use trace::{Hasher, List};
 
@@ -28,6 +29,8 @@ pub trait Journal: Send {
     fn note(&mut self, event: &Event<'_>);
     /// A mapping was made: writes it down with what it shows.
     fn map(&mut self, mapped: &Mapped);
+    /// Memory of System V was mapped, which holds these bytes.
+    fn attach(&mut self, mapped: &Mapped, segment: u64, bytes: &[u8]);
     /// Whether it matters what is written to files: some are mapped shared.
     fn watches_files(&self) -> bool;
     /// A part of an open file has changed, or its size.
@@ -73,11 +76,18 @@ pub struct Writing {
     journal: Mutex<Box<dyn Journal>>,
     buffer: Mutex<Vec<u8>>,
     streams: Mutex<Streams>,
+    /// Nothing as long as no memory is shared.
+    sharing: Mutex<Option<Sharing>>,
 }
 
 impl Writing {
     pub fn new(journal: Box<dyn Journal>) -> Writing {
-        Writing { journal: Mutex::new(journal), buffer: Mutex::new(Vec::new()), streams: Mutex::default() }
+        Writing {
+            journal: Mutex::new(journal),
+            buffer: Mutex::new(Vec::new()),
+            streams: Mutex::default(),
+            sharing: Mutex::new(None),
+        }
     }
 
     pub fn journal(&self) -> MutexGuard<'_, Box<dyn Journal>> {
@@ -94,7 +104,7 @@ impl Writing {
         let call = effects::Call { number, arguments, result };
         if effects::of(&call, prepared, &GuestMemory, &mut |span| spans.push(span)).is_err() {
             let text = format!("nobody knows what memory system call {number} wrote; replay may diverge here");
-            self.note(&Event::Note(trace::event::Note { thread: Some(context.thread), text: &text }));
+            self.note(&Event::Note(Note { thread: Some(context.thread), text: &text }));
         }
         let mut buffer = self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         buffer.clear();
@@ -120,6 +130,48 @@ impl Writing {
             && let Some((descriptor, part)) = file_changes::by(&call)
         {
             self.journal().file_changed(context.thread, descriptor, part);
+        }
+    }
+
+    fn sharing(&self) -> MutexGuard<'_, Option<Sharing>> {
+        self.sharing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Memory is mapped that other processes may come to share.
+    pub fn begin_sharing(&self) {
+        self.sharing().get_or_insert_default();
+    }
+
+    /// There are two processes now, which share what is shared.
+    pub fn forked(&self) {
+        if let Some(sharing) = self.sharing().as_mut() {
+            sharing.has_forked = true;
+        }
+    }
+
+    /// The same for memory of System V.
+    pub fn attached(&self, mapped: &Mapped, segment: u64) {
+        let mut bytes = vec![0; mapped.length as usize];
+        if kernel::read_bytes(mapped.address, &mut bytes).is_ok() {
+            self.journal().attach(mapped, segment, &bytes);
+        }
+        self.begin_sharing();
+    }
+
+    /// Writes down what other processes may have written to memory that they share with the guest.
+    pub fn look_at_shared(&self, engine: &Engine, context: &Context) {
+        let mut sharing = self.sharing();
+        let Some(sharing) = sharing.as_mut() else { return };
+        let ranges = engine.world().space.shared_ranges(sharing.has_forked);
+        let look = sharing.look(&ranges);
+        let thread = context.thread;
+        for (address, bytes) in &look.changes {
+            self.note(&Event::Memory(Memory { thread, address: *address, bytes }));
+        }
+        if look.is_too_much {
+            let text =
+                "much memory is shared with other processes; what they write is not recorded, and replay may diverge";
+            self.note(&Event::Note(Note { thread: Some(thread), text }));
         }
     }
 

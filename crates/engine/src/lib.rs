@@ -18,6 +18,7 @@ mod private;
 mod process;
 mod replay;
 mod run;
+mod shared_memory;
 mod signals;
 mod space;
 mod startup;

@@ -24,6 +24,8 @@ pub struct Named {
     ids: BTreeMap<Identity, (u32, bool)>,
     /// By device and inode, since their content changes: numbers of those mapped shared, and how far they were mapped.
     shared: BTreeMap<(u64, u64), (u32, u64)>,
+    /// Memory of System V, which is mapped shared as well.
+    segments: BTreeMap<u64, u32>,
     n_named: u32,
 }
 
@@ -88,6 +90,14 @@ impl Named {
         let (identity, is_unlinked) = (identity_of(metadata), metadata.nlink() == 0);
         let new = NewFile { path, identity, checksum, is_unlinked };
         Found { id: self.n_named, is_program, new: Some(new), file }
+    }
+
+    /// The number of a segment of System V's shared memory.
+    pub fn segment(&mut self, segment: u64) -> u32 {
+        *self.segments.entry(segment).or_insert_with(|| {
+            self.n_named += 1;
+            self.n_named
+        })
     }
 
     /// A forked process goes on in a log of its own, which names files anew. Those mapped shared are its parent's too.

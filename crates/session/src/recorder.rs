@@ -256,6 +256,12 @@ impl Journal for Recorder {
         self.append(&Event::Map(map));
     }
 
+    fn attach(&mut self, mapped: &Mapped, segment: u64, bytes: &[u8]) {
+        let Mapped { thread, address, length, protection, flags, .. } = *mapped;
+        let file = Some(FilePart { id: self.files.segment(segment), offset: 0 });
+        self.append(&Event::Map(Map { thread, address, length, protection, flags, file, content: Some(bytes) }));
+    }
+
     fn watches_files(&self) -> bool {
         self.writer.is_some() && self.files.has_shared()
     }

@@ -264,9 +264,7 @@ impl Machine {
         context.guest_gs = words[19];
         self.faulted = None;
         self.pending = None;
-        if is_gone
-            && let Some((state, clock)) = self.parents.remove(&self.current)
-        {
+        if is_gone && let Some((state, clock)) = self.parents.remove(&self.current) {
             frame::state_area(context, engine.xstate()).copy_from_slice(&state);
             context.set_clock(clock);
             self.streams.end_vfork(self.current);

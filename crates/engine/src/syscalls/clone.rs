@@ -178,6 +178,7 @@ fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64
             writing.note(&Event::Fork(Fork { thread, clock, child_pid: pid as u32, child_log }));
         }
         writing.journal().after_fork(pid == 0);
+        writing.forked();
     }
     if pid == 0 {
         become_child(engine, context, request);

@@ -98,6 +98,9 @@ fn carry_out(
     }
     context.gpr[RAX] = result as u64;
     if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
+        if call.class != Class::Prompt {
+            writing.look_at_shared(engine, context);
+        }
         writing.call(context, number, arguments, result, prepared);
     }
     Flow::Goes
