@@ -31,10 +31,10 @@ pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
 pub use journal::{Handover, Journal, Mapped};
-pub use kernel::SharedBytes;
+pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{
     Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
 };
-pub use private::PrivateLog;
+pub use private::{MoreDescriptors, PrivateLog};
 pub use replay::{Divergence, Figures, Files, Leg, Stopped, Wishes};

@@ -47,10 +47,32 @@ impl PrivateDescriptors {
 
     /// Gives a forked child its own event counter under the same number.
     pub fn renew_after_fork(&self) {
+        let _room = MoreDescriptors::claim();
         let fresh = kernel::call(libc::SYS_eventfd2 as u64, [0, EVENT_FLAGS, 0, 0, 0, 0]);
         if fresh >= 0 {
             kernel::call(libc::SYS_dup3 as u64, [fresh as u64, self.kick as u64, libc::O_CLOEXEC as u64, 0, 0, 0]);
             kernel::call(libc::SYS_close as u64, [fresh as u64, 0, 0, 0, 0, 0]);
+        }
+    }
+}
+
+/// Lets this process open descriptors for its own use while the guest has used up its limit; ends when dropped.
+pub struct MoreDescriptors {
+    lowered: Option<[u64; 2]>,
+}
+
+impl MoreDescriptors {
+    pub fn claim() -> MoreDescriptors {
+        let [soft, hard] = limit(libc::RLIMIT_NOFILE);
+        let is_raised = soft < hard && set_limit(libc::RLIMIT_NOFILE, [hard, hard]);
+        MoreDescriptors { lowered: is_raised.then_some([soft, hard]) }
+    }
+}
+
+impl Drop for MoreDescriptors {
+    fn drop(&mut self) {
+        if let Some(lowered) = self.lowered {
+            set_limit(libc::RLIMIT_NOFILE, lowered);
         }
     }
 }
@@ -81,7 +103,7 @@ impl PrivateLog {
 
     /// The limit on the size of files is the guest's, and so would be the signal that comes with it.
     fn refuse_beyond_limit(&self, more: u64) -> std::io::Result<()> {
-        let limit = soft_limit(libc::RLIMIT_FSIZE);
+        let [limit, _] = limit(libc::RLIMIT_FSIZE);
         if limit == libc::RLIM_INFINITY {
             return Ok(());
         }
@@ -129,15 +151,20 @@ fn check(result: i64) -> std::io::Result<i32> {
 
 /// A number below which the guest will hardly get, but within the limit.
 fn floor() -> u64 {
-    soft_limit(libc::RLIMIT_NOFILE).clamp(16, 65_536).saturating_sub(8)
+    limit(libc::RLIMIT_NOFILE)[0].clamp(16, 65_536).saturating_sub(8)
 }
 
-/// What the process may use of something now.
-fn soft_limit(resource: u32) -> u64 {
+/// What the process may use of something now, and what it may raise that to.
+fn limit(resource: u32) -> [u64; 2] {
     let mut limit = [0u64; 2];
     let arguments = [0, u64::from(resource), 0, limit.as_mut_ptr() as u64, 0, 0];
     kernel::call(libc::SYS_prlimit64 as u64, arguments);
-    limit[0]
+    limit
+}
+
+fn set_limit(resource: u32, limit: [u64; 2]) -> bool {
+    let arguments = [0, u64::from(resource), limit.as_ptr() as u64, 0, 0, 0];
+    kernel::call(libc::SYS_prlimit64 as u64, arguments) == 0
 }
 
 fn raise(descriptor: i32) -> std::io::Result<i32> {

@@ -275,9 +275,7 @@ impl State {
 
 fn end(engine: &Engine, stopped: &Stopped) -> ! {
     engine.settle_observer();
-    let status = engine.replay_stopped(stopped);
-    kernel::call(libc::SYS_exit_group as u64, [u64::from(status), 0, 0, 0, 0, 0]);
-    unreachable!("exit_group does not return")
+    kernel::leave(engine.replay_stopped(stopped))
 }
 
 /// Ends as the guest ended.

@@ -1,7 +1,7 @@
 //! The journal of a run that is kept in a folder.
 
 use crate::mapped_files::Named;
-use engine::{Handover, Journal, Mapped, PrivateLog, SharedBytes};
+use engine::{Handover, Journal, Mapped, MoreDescriptors, PrivateLog, SharedBytes};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -37,6 +37,8 @@ pub struct Facts {
 pub struct Limits {
     pub bytes: Option<u64>,
     pub time: Option<Duration>,
+    /// The status that the program is ended with when there is no more room, if it is not to go on.
+    pub status_when_full: Option<u8>,
 }
 
 /// Where an executed program comes from.
@@ -148,9 +150,13 @@ impl Recorder {
                 let _ = std::fs::remove_file(&self.tail_path);
             }
         }
-        (self.say)(&format!(
-            "whodunit: {what}; the program goes on without being recorded, and what was recorded stays usable\n"
-        ));
+        let is_full = matches!(why, Abort::DiskFull | Abort::SizeLimit);
+        let status = self.limits.status_when_full.filter(|_| is_full);
+        let program = if status.is_some() { "is stopped (--on-full)" } else { "goes on without being recorded" };
+        (self.say)(&format!("whodunit: {what}; the program {program}, and what was recorded stays usable\n"));
+        if let Some(status) = status {
+            engine::leave(status);
+        }
     }
 
     fn start(&mut self) {
@@ -187,6 +193,7 @@ impl Recorder {
     /// The forked process's own log takes the place of its parent's.
     fn become_child(&mut self, log: NewLog, event: u64) -> io::Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
+        let _room = MoreDescriptors::claim();
         let (memory, mut sink) = writer.into_parts();
         drop(memory);
         self.facts.parent = Some((self.log, event));
@@ -228,6 +235,7 @@ impl Journal for Recorder {
         let mut map = Map { thread, address, length, protection, flags, file: None, content: None };
         let mut content = None;
         if let Some((descriptor, offset)) = file {
+            let _room = MoreDescriptors::claim();
             let is_shared = flags & MAP_SHARED != 0;
             let found = match is_shared {
                 true => self.files.find_shared(descriptor, offset.saturating_add(length)),
@@ -267,6 +275,7 @@ impl Journal for Recorder {
     }
 
     fn file_changed(&mut self, thread: u32, descriptor: i32, part: Range<u64>) {
+        let _room = MoreDescriptors::claim();
         let Some((file, id, end)) = self.files.shared(descriptor) else { return };
         let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return };
         let mut offset = part.start;
@@ -286,6 +295,7 @@ impl Journal for Recorder {
 
     fn before_fork(&mut self) -> u32 {
         let Some(event) = self.writer.as_ref().map(Writer::next_event) else { return 0 };
+        let _room = MoreDescriptors::claim();
         match NewLog::create(&self.folder, self.recording, TAIL_SIZE) {
             Ok(log) => {
                 let number = log.id.log;

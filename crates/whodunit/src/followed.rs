@@ -55,12 +55,14 @@ struct Place {
 
 impl Place {
     fn decode(word: &[u8]) -> Option<Place> {
-        let mut fields = word.splitn(7, |byte| *byte == b':');
+        let mut fields = word.splitn(8, |byte| *byte == b':');
         let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
         let (log, event, sealed, bytes, seconds) = (number()?, number()?, number()?, number()?, number()?);
+        let full = u8::try_from(number()?).ok()?;
         let limits = Limits {
             bytes: Some(bytes).filter(|bytes| *bytes > 0),
             time: Some(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            status_when_full: Some(full).filter(|status| *status > 0),
         };
         let streams = streams(std::str::from_utf8(fields.next()?).ok()?)?;
         let folder = PathBuf::from(OsStr::from_bytes(fields.next()?));

@@ -96,14 +96,15 @@ fn journal(recording: Recording, program: &Program, settings: Settings) -> std::
     Ok(Box::new(recorder))
 }
 
-/// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:STREAMS:FOLDER` stands before the dashes.
+/// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:FULL:STREAMS:FOLDER` stands before the dashes.
 fn followed_and_recorded_words(settings: &Settings, limits: Limits, folder: &[u8], origin: Origin) -> Vec<Vec<u8>> {
     let Origin { log, event, is_sealed, streams } = origin;
     let sealed = u8::from(is_sealed);
     let (bytes, seconds) = (limits.bytes.unwrap_or(0), limits.time.map_or(0, |time| time.as_secs()));
+    let full = limits.status_when_full.unwrap_or(0);
     let streams: Vec<String> = streams.iter().map(|(descriptor, stream)| format!("{descriptor}={stream}")).collect();
     let streams = streams.join(",");
-    let mut place = format!("{RECORDED}{log}:{event}:{sealed}:{bytes}:{seconds}:{streams}:").into_bytes();
+    let mut place = format!("{RECORDED}{log}:{event}:{sealed}:{bytes}:{seconds}:{full}:{streams}:").into_bytes();
     place.extend_from_slice(folder);
     let mut words = followed_words(settings);
     words.insert(words.len() - 1, place);

@@ -67,6 +67,29 @@ fn max_size_stops_the_recording() {
     assert!(size < (100 << 10) + 2 * trace::format::TAIL_SIZE as u64, "{size}");
 }
 
+/// The program may also be stopped together with its recording.
+#[track_caller]
+fn check_stopped(before: &str, options: &[&str]) {
+    let place = Place::new("stopped");
+    let native = native_steady(&place);
+    let recorded = record_steady(&place, before, &[options, &["--on-full", "stop"]].concat());
+    assert_eq!(recorded.ending, Ending::Exited(3), "{}", told(&recorded));
+    assert!(native.stdout.starts_with(&recorded.stdout) && recorded.stdout.len() < native.stdout.len());
+    let said = text(&recorded.stderr);
+    assert!(said.contains("the program is stopped (--on-full)") && said.lines().count() == 1, "{said}");
+    check_beginning(&place, &native.stdout);
+}
+
+#[test]
+fn max_size_stops_the_program_if_that_is_wanted() {
+    check_stopped("", &["--max-size", "100K"]);
+}
+
+#[test]
+fn a_full_disk_stops_the_program_if_that_is_wanted() {
+    check_stopped("ulimit -S -f 3000;", &[]);
+}
+
 #[test]
 fn max_time_stops_the_recording() {
     let place = Place::new("max-time");
