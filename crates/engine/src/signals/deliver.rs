@@ -223,7 +223,9 @@ pub fn die_with(
     if default_action(signal) == DefaultAction::Crash {
         engine.report_crash(context, signal, fault, threads);
     }
-    engine.finish();
+    if !context.is_vfork_child {
+        engine.finish();
+    }
     host::kernel_action(signal, Some(Action::default()));
     let only_this = !bit(signal);
     kernel::call(libc::SYS_rt_sigprocmask as u64, [2, (&raw const only_this) as u64, 0, 8, 0, 0]);

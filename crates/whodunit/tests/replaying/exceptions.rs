@@ -2,7 +2,7 @@
 //!
 //! An entry that is out of date fails its test, unless its fault depends on time.
 
-use Fault::{Diverges, MayDiverge, MayShow, Shows};
+use Fault::{Diverges, MayDiverge, MayShow};
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
