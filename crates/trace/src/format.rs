@@ -354,8 +354,9 @@ mod tests {
     /// The layout is a promise to other readers: these bytes may only change with the major version.
     #[test]
     fn the_layout_is_fixed() {
-        let log = LogHeader { version: VERSION, id: ID }.encode();
-        assert_eq!(log[..24], *b"WHODUNIT\x01\0\0\0\x03\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11");
+        let version = Version { major: 1, minor: 2 };
+        let log = LogHeader { version, id: ID }.encode();
+        assert_eq!(log[..24], *b"WHODUNIT\x01\0\x02\0\x03\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11");
         let header = chunk().encode();
         assert_eq!(header[..20], *b"CHNK\x01\0\0\0\x07\0\0\0\0\0\0\0\x09\0\0\0");
         assert_eq!(header[20..40], *b"\xe8\x03\0\0\xb8\x0b\0\0\0\0\0\0\x05\0\0\0\0\0\0\0");
