@@ -5,13 +5,19 @@
 
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::file_changes;
 use crate::kernel::{self, Arguments};
+use crate::shared_memory::Sharing;
 use crate::space::PAGE;
+use crate::streams::{self, Streams};
+use crate::syscalls;
 use guest::effects::{self, Prepared, Span};
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 use trace::Digest;
 use trace::event::{
-    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Registers, Signal, SignalPlace,
+    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Registers, Signal, SignalPlace,
+    Stream, Written,
 };
 use trace::{Hasher, List};
 
@@ -23,15 +29,31 @@ pub trait Journal: Send {
     fn note(&mut self, event: &Event<'_>);
     /// A mapping was made: writes it down with what it shows.
     fn map(&mut self, mapped: &Mapped);
+    /// Memory of System V was mapped, which holds these bytes.
+    fn attach(&mut self, mapped: &Mapped, segment: u64, bytes: &[u8]);
+    /// Whether it matters what is written to files: some are mapped shared.
+    fn watches_files(&self) -> bool;
+    /// A part of an open file has changed, or its size.
+    fn file_changed(&mut self, thread: u32, descriptor: i32, part: Range<u64>);
     /// Gets ready for a new process; tells the number of its log.
     fn before_fork(&mut self) -> u32;
     /// The new process goes on with its own log, the old one with its.
     fn after_fork(&mut self, is_child: bool);
     /// What is to be put before a followed program's words, so that its run is written down too.
-    /// The program takes this one's place, unless it is executed by a child in `vfork`.
-    fn words_for_exec(&mut self, replaces: bool) -> Vec<Vec<u8>>;
+    fn words_for_exec(&mut self, handover: &Handover) -> Vec<Vec<u8>>;
+    /// The descriptors that lead to standard output (1) and error (2) from the start.
+    fn first_streams(&self) -> Vec<(i32, u8)>;
     /// Nothing follows.
     fn close(&mut self);
+}
+
+/// How a followed program comes to its run.
+#[derive(Clone, Debug)]
+pub struct Handover {
+    /// It takes this one's place, and is not executed by a child in `vfork`.
+    pub replaces: bool,
+    /// The descriptors that lead to standard output (1) and error (2).
+    pub streams: Vec<(i32, u8)>,
 }
 
 /// A mapping of the guest's.
@@ -53,11 +75,19 @@ const KEPT: usize = 1 << 20;
 pub struct Writing {
     journal: Mutex<Box<dyn Journal>>,
     buffer: Mutex<Vec<u8>>,
+    streams: Mutex<Streams>,
+    /// Nothing as long as no memory is shared.
+    sharing: Mutex<Option<Sharing>>,
 }
 
 impl Writing {
     pub fn new(journal: Box<dyn Journal>) -> Writing {
-        Writing { journal: Mutex::new(journal), buffer: Mutex::new(Vec::new()) }
+        Writing {
+            journal: Mutex::new(journal),
+            buffer: Mutex::new(Vec::new()),
+            streams: Mutex::default(),
+            sharing: Mutex::new(None),
+        }
     }
 
     pub fn journal(&self) -> MutexGuard<'_, Box<dyn Journal>> {
@@ -74,7 +104,7 @@ impl Writing {
         let call = effects::Call { number, arguments, result };
         if effects::of(&call, prepared, &GuestMemory, &mut |span| spans.push(span)).is_err() {
             let text = format!("nobody knows what memory system call {number} wrote; replay may diverge here");
-            self.note(&Event::Note(trace::event::Note { thread: Some(context.thread), text: &text }));
+            self.note(&Event::Note(Note { thread: Some(context.thread), text: &text }));
         }
         let mut buffer = self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         buffer.clear();
@@ -94,6 +124,118 @@ impl Writing {
         }));
         drop(effects);
         buffer.shrink_to(KEPT);
+        drop(buffer);
+        self.follow_streams(context, &call);
+        if self.journal().watches_files()
+            && let Some((descriptor, part)) = file_changes::by(&call)
+        {
+            self.journal().file_changed(context.thread, descriptor, part);
+        }
+    }
+
+    fn sharing(&self) -> MutexGuard<'_, Option<Sharing>> {
+        self.sharing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Memory is mapped that other processes may come to share.
+    pub fn begin_sharing(&self) {
+        self.sharing().get_or_insert_default();
+    }
+
+    /// There are two processes now, which share what is shared.
+    pub fn forked(&self) {
+        if let Some(sharing) = self.sharing().as_mut() {
+            sharing.has_forked = true;
+        }
+    }
+
+    /// The same for memory of System V.
+    pub fn attached(&self, mapped: &Mapped, segment: u64) {
+        let mut bytes = vec![0; mapped.length as usize];
+        if kernel::read_bytes(mapped.address, &mut bytes).is_ok() {
+            self.journal().attach(mapped, segment, &bytes);
+        }
+        self.begin_sharing();
+    }
+
+    /// Writes down what other processes may have written to memory that they share with the guest.
+    pub fn look_at_shared(&self, engine: &Engine, context: &Context) {
+        let mut sharing = self.sharing();
+        let Some(sharing) = sharing.as_mut() else { return };
+        let ranges = engine.world().space.shared_ranges(sharing.has_forked);
+        let look = sharing.look(&ranges);
+        let thread = context.thread;
+        for (address, bytes) in &look.changes {
+            self.note(&Event::Memory(Memory { thread, address: *address, bytes }));
+        }
+        if look.is_too_much {
+            let text =
+                "much memory is shared with other processes; what they write is not recorded, and replay may diverge";
+            self.note(&Event::Note(Note { thread: Some(thread), text }));
+        }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The guest's first thread is about to run.
+    pub fn begin(&self, fixed_span: Option<(u64, u64)>) {
+        self.journal().begin(fixed_span);
+        let begun = self.journal().first_streams();
+        let changes = self.streams().changes_to(1, &begun);
+        self.change_streams(changes);
+    }
+
+    fn change_streams(&self, changes: Vec<Stream>) {
+        for change in changes {
+            self.streams().set(change);
+            self.note(&Event::Stream(change));
+        }
+    }
+
+    fn follow_streams(&self, context: &Context, call: &effects::Call) {
+        if call.result == 0 && syscalls::is_vfork(call.number, call.arguments) {
+            self.streams().begin_vfork(context.thread);
+            return;
+        }
+        let changes = self.streams().changes_by(context.thread, call);
+        self.change_streams(changes);
+        if let Some((to, from, offset)) = streams::passed_on(call)
+            && self.streams().of(context.thread, to).is_some()
+        {
+            self.passed_on(context, to, from, offset..offset + call.result as u64);
+        }
+    }
+
+    /// The kernel itself took a part of a file to an output.
+    fn passed_on(&self, context: &Context, descriptor: i32, from: i32, part: Range<u64>) {
+        let mut buffer = self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut offset = part.start;
+        while offset < part.end {
+            buffer.clear();
+            buffer.resize(KEPT.min((part.end - offset) as usize), 0);
+            let arguments = [from as u64, buffer.as_mut_ptr() as u64, buffer.len() as u64, offset, 0, 0];
+            let read = kernel::call(libc::SYS_pread64 as u64, arguments);
+            if read <= 0 {
+                return;
+            }
+            let bytes = &buffer[..read as usize];
+            self.note(&Event::Output(Written { thread: context.thread, descriptor, bytes }));
+            offset += read as u64;
+        }
+    }
+
+    /// A child in `vfork` is gone, and its parent goes on.
+    pub fn vfork_ended(&self, context: &Context) {
+        self.registers(context);
+        self.streams().end_vfork(context.thread);
+    }
+
+    /// What is to be put before the words of a program that the thread executes.
+    pub fn words_for_exec(&self, context: &Context) -> Vec<Vec<u8>> {
+        let streams = self.streams().kept_over_exec(context.thread);
+        self.journal().words_for_exec(&Handover { replaces: !context.is_other_process(), streams })
     }
 
     /// The guest's registers are now these.
@@ -141,7 +283,7 @@ impl Writing {
 }
 
 /// Reads what is readable of the span: a guest may claim more room than it has.
-fn read_span(span: Span, buffer: &mut Vec<u8>, pieces: &mut Vec<(u64, std::ops::Range<usize>)>) {
+fn read_span(span: Span, buffer: &mut Vec<u8>, pieces: &mut Vec<(u64, Range<usize>)>) {
     let start = buffer.len();
     buffer.resize(start + span.length as usize, 0);
     if kernel::read_bytes(span.address, &mut buffer[start..]).is_ok() {

@@ -16,7 +16,7 @@ use crate::kernel;
 use crate::observation;
 use crate::private::PrivateDescriptors;
 use crate::replay::{Files, Leg, Plan, Replay, Wishes};
-use crate::signals::{Action, Actions, frame, host};
+use crate::signals::{Action, Actions, dispositions, frame, host};
 use crate::space::{GuestSpace, Zones};
 use crate::turn::Turn;
 use crate::world::{Process, World};
@@ -80,7 +80,7 @@ pub fn launch(
     let tape = match journal {
         Some(journal) => {
             let writing = Writing::new(journal);
-            writing.journal().begin(fixed_span);
+            writing.begin(fixed_span);
             write_image(&writing, &loaded, &stack);
             Tape::Writing(writing)
         }
@@ -212,7 +212,7 @@ fn start(
     engine.turn.set_watcher(engine);
     // The main thread's lasts as long as the process.
     std::mem::forget(host::AlternateStack::install());
-    host::catch_faults();
+    dispositions::catch_first(engine, context);
     host::set_kernel_mask(context.signal_mask);
     crate::run::run(engine, context);
     unreachable!("the last thread ends the process")

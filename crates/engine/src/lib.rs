@@ -7,6 +7,7 @@
 mod code;
 mod context;
 mod engine;
+mod file_changes;
 mod guest_code;
 mod instructions;
 mod journal;
@@ -17,10 +18,12 @@ mod private;
 mod process;
 mod replay;
 mod run;
+mod shared_memory;
 mod shield;
 mod signals;
 mod space;
 mod startup;
+mod streams;
 mod syscalls;
 mod turn;
 mod world;
@@ -29,13 +32,13 @@ mod x87;
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
-pub use journal::{Journal, Mapped};
-pub use kernel::SharedBytes;
+pub use journal::{Handover, Journal, Mapped};
+pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{
     Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
 };
-pub use private::PrivateLog;
+pub use private::{MoreDescriptors, PrivateLog};
 pub use replay::{
     Divergence, Ending, Figures, Files, Leaving, Leg, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn, Wishes,
     Written,

@@ -47,10 +47,32 @@ impl PrivateDescriptors {
 
     /// Gives a forked child its own event counter under the same number.
     pub fn renew_after_fork(&self) {
+        let _room = MoreDescriptors::claim();
         let fresh = kernel::call(libc::SYS_eventfd2 as u64, [0, EVENT_FLAGS, 0, 0, 0, 0]);
         if fresh >= 0 {
             kernel::call(libc::SYS_dup3 as u64, [fresh as u64, self.kick as u64, libc::O_CLOEXEC as u64, 0, 0, 0]);
             kernel::call(libc::SYS_close as u64, [fresh as u64, 0, 0, 0, 0, 0]);
+        }
+    }
+}
+
+/// Lets this process open descriptors for its own use while the guest has used up its limit; ends when dropped.
+pub struct MoreDescriptors {
+    lowered: Option<[u64; 2]>,
+}
+
+impl MoreDescriptors {
+    pub fn claim() -> MoreDescriptors {
+        let [soft, hard] = limit(libc::RLIMIT_NOFILE);
+        let is_raised = soft < hard && set_limit(libc::RLIMIT_NOFILE, [hard, hard]);
+        MoreDescriptors { lowered: is_raised.then_some([soft, hard]) }
+    }
+}
+
+impl Drop for MoreDescriptors {
+    fn drop(&mut self) {
+        if let Some(lowered) = self.lowered {
+            set_limit(libc::RLIMIT_NOFILE, lowered);
         }
     }
 }
@@ -79,6 +101,16 @@ impl PrivateLog {
         Ok(PrivateLog(high))
     }
 
+    /// The limit on the size of files is the guest's, and so would be the signal that comes with it.
+    fn refuse_beyond_limit(&self, more: u64) -> std::io::Result<()> {
+        let [limit, _] = limit(libc::RLIMIT_FSIZE);
+        if limit == libc::RLIM_INFINITY {
+            return Ok(());
+        }
+        let size = check(kernel::call(libc::SYS_lseek as u64, [self.0 as u64, 0, libc::SEEK_END as u64, 0, 0, 0]))?;
+        if size as u64 + more > limit { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+    }
+
     /// The same for a forked child's log, which takes its parent's place.
     pub fn replace(&mut self, file: std::fs::File) -> std::io::Result<()> {
         let arguments = [file.as_raw_fd() as u64, self.0 as u64, libc::O_CLOEXEC as u64, 0, 0, 0];
@@ -88,6 +120,7 @@ impl PrivateLog {
 
 impl trace::Sink for PrivateLog {
     fn append(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
+        self.refuse_beyond_limit(bytes.len() as u64)?;
         while !bytes.is_empty() {
             let arguments = [self.0 as u64, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0, 0];
             match kernel::call(libc::SYS_write as u64, arguments) {
@@ -118,10 +151,20 @@ fn check(result: i64) -> std::io::Result<i32> {
 
 /// A number below which the guest will hardly get, but within the limit.
 fn floor() -> u64 {
+    limit(libc::RLIMIT_NOFILE)[0].clamp(16, 65_536).saturating_sub(8)
+}
+
+/// What the process may use of something now, and what it may raise that to.
+fn limit(resource: u32) -> [u64; 2] {
     let mut limit = [0u64; 2];
-    let arguments = [0, libc::RLIMIT_NOFILE as u64, 0, limit.as_mut_ptr() as u64, 0, 0];
+    let arguments = [0, u64::from(resource), 0, limit.as_mut_ptr() as u64, 0, 0];
     kernel::call(libc::SYS_prlimit64 as u64, arguments);
-    limit[0].clamp(16, 65_536).saturating_sub(8)
+    limit
+}
+
+fn set_limit(resource: u32, limit: [u64; 2]) -> bool {
+    let arguments = [0, u64::from(resource), limit.as_ptr() as u64, 0, 0, 0];
+    kernel::call(libc::SYS_prlimit64 as u64, arguments) == 0
 }
 
 fn raise(descriptor: i32) -> std::io::Result<i32> {

@@ -31,8 +31,8 @@ use machine::{Handled, Machine, Pending};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard};
 use threads::facts_of;
-use trace::Cursor;
 use trace::event::{self, End, EndKind, Event, Instruction, Signal, SignalPlace};
+use trace::{Cursor, Record};
 use whatif::WhatIf;
 use words::describe;
 
@@ -170,6 +170,12 @@ impl Replay {
         state.machine.faulted = Some(fault);
         if state.free_run(engine, context).is_none() {
             state.follow(engine, context);
+            // A fault that nothing came of would come again and again.
+            let still_here = state.machine.faulted.filter(|_| state.free_run(engine, context).is_none());
+            if let Some(Fault { signal, address, .. }) = still_here {
+                let stopped = state.diverged(context, &format!("signal {signal} at {address:#x}"));
+                end(engine, &stopped);
+            }
         }
         state.machine.faulted = None;
         state.free_run(engine, context).is_none_or(|mut run| run.fault(fault))
@@ -197,7 +203,8 @@ impl Replay {
                 values
             }
             None => {
-                let stopped = state.diverged(context, "an instruction that asks the machine");
+                let stopped =
+                    state.cut().unwrap_or_else(|| state.diverged(context, "an instruction that asks the machine"));
                 end(engine, &stopped)
             }
         }
@@ -283,6 +290,17 @@ impl State {
         context.set_quantum(left.min(SLICE));
     }
 
+    /// Whether the recording ends here, though the guest does not.
+    fn cut(&mut self) -> Option<Stopped> {
+        match self.cursor.peek() {
+            None => Some(Stopped::Cut { event: self.machine.figures.events }),
+            Some(Record { number, event: Event::End(End { kind: EndKind::Aborted(_), .. }), .. }) => {
+                Some(Stopped::Cut { event: number })
+            }
+            _ => None,
+        }
+    }
+
     fn diverged(&mut self, context: &Context, got: &str) -> Stopped {
         let event = self.machine.figures.events;
         let expected = self.cursor.peek().map_or("the end".to_owned(), |record| describe(&record.event));
@@ -299,9 +317,7 @@ impl State {
 
 fn end(engine: &Engine, stopped: &Stopped) -> ! {
     engine.settle_observer();
-    let status = engine.replay_stopped(stopped);
-    kernel::call(libc::SYS_exit_group as u64, [u64::from(status), 0, 0, 0, 0, 0]);
-    unreachable!("exit_group does not return")
+    kernel::leave(engine.replay_stopped(stopped))
 }
 
 /// Ends as the guest ended.

@@ -90,6 +90,11 @@ pub struct Shared {
     pub origin: u64,
 }
 
+impl Shared {
+    /// In the place of a device: an object that has no file.
+    pub const ANONYMOUS: u64 = u64::MAX;
+}
+
 pub struct GuestSpace {
     pub zones: Zones,
     mappings: BTreeMap<u64, Mapping>,
@@ -262,6 +267,16 @@ impl GuestSpace {
         self.mappings
             .iter()
             .filter(|(_, mapping)| mapping.protection.executable() && shows(mapping))
+            .map(|(&start, mapping)| start..mapping.end)
+            .collect()
+    }
+
+    /// Writable ranges that show something shared; anonymous memory only if it is wanted.
+    pub fn shared_ranges(&self, anonymous: bool) -> Vec<Range<u64>> {
+        let is_wanted = |shared: Shared| anonymous || shared.object.0 != Shared::ANONYMOUS;
+        self.mappings
+            .iter()
+            .filter(|(_, mapping)| mapping.protection.writable() && mapping.shared.is_some_and(is_wanted))
             .map(|(&start, mapping)| start..mapping.end)
             .collect()
     }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use trace::event;
-use trace::{Digest, file_copy};
+use trace::format::MANIFEST;
+use trace::{Digest, file_copy, keep_copy};
 
 /// Larger parts of data files are kept by reference too.
 const LARGEST_CONTENT: u64 = 32 << 20;
@@ -21,6 +22,11 @@ type Identity = (u64, u64, u64, i64);
 #[derive(Default)]
 pub struct Named {
     ids: BTreeMap<Identity, (u32, bool)>,
+    /// By device and inode, since their content changes: numbers of those mapped shared, and how far they were mapped.
+    shared: BTreeMap<(u64, u64), (u32, u64)>,
+    /// Memory of System V, which is mapped shared as well.
+    segments: BTreeMap<u64, u32>,
+    n_named: u32,
 }
 
 /// A file as a recording names it.
@@ -37,6 +43,8 @@ pub struct NewFile {
     pub path: Vec<u8>,
     pub identity: (u64, u64, u64, i64),
     pub checksum: Option<Digest>,
+    /// Nobody has a name for it any more.
+    pub is_unlinked: bool,
 }
 
 impl NewFile {
@@ -47,28 +55,92 @@ impl NewFile {
 }
 
 impl Named {
-    /// Looks at the file behind a descriptor of this process; `None` if it is no regular file.
+    /// Looks at the file behind a descriptor of this process, which is mapped privately; `None` if it is no regular file.
     pub fn find(&mut self, descriptor: i32) -> Option<Found> {
-        let link = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
-        let mut file = File::open(&link).ok()?;
-        let metadata = file.metadata().ok().filter(Metadata::is_file)?;
-        let modified = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
-        let identity = (metadata.dev(), metadata.ino(), metadata.size(), modified);
-        if let Some(&(id, is_program)) = self.ids.get(&identity) {
+        let (file, metadata) = open(descriptor)?;
+        if let Some(&(id, is_program)) = self.ids.get(&identity_of(&metadata)) {
             return Some(Found { id, is_program, new: None, file });
         }
         let mut magic = [0; 4];
         let is_program = file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF";
-        let by_reference = is_program || metadata.size() > LARGEST_CONTENT;
-        let checksum = if by_reference { Digest::of_reader(&mut file).ok().map(|(digest, _)| digest) } else { None };
-        let path = fs::read_link(&link).map(|path| path.into_os_string().into_vec()).unwrap_or_default();
-        let id = self.ids.len() as u32 + 1;
-        self.ids.insert(identity, (id, by_reference));
-        Some(Found { id, is_program: by_reference, new: Some(NewFile { path, identity, checksum }), file })
+        let found = self.name(descriptor, file, &metadata, is_program);
+        self.ids.insert(identity_of(&metadata), (found.id, found.is_program));
+        Some(found)
+    }
+
+    /// The same for one that is mapped shared, up to `end`.
+    pub fn find_shared(&mut self, descriptor: i32, end: u64) -> Option<Found> {
+        let (file, metadata) = open(descriptor)?;
+        if let Some((id, mapped)) = self.shared.get_mut(&(metadata.dev(), metadata.ino())) {
+            *mapped = end.max(*mapped);
+            return Some(Found { id: *id, is_program: false, new: None, file });
+        }
+        let found = self.name(descriptor, file, &metadata, false);
+        if !found.is_program {
+            self.shared.insert((metadata.dev(), metadata.ino()), (found.id, end));
+        }
+        Some(found)
+    }
+
+    fn name(&mut self, descriptor: i32, mut file: File, metadata: &Metadata, is_program: bool) -> Found {
+        let is_program = is_program || metadata.size() > LARGEST_CONTENT;
+        let checksum = if is_program { Digest::of_reader(&mut file).ok().map(|(digest, _)| digest) } else { None };
+        let path = fs::read_link(link_of(descriptor)).map(|path| path.into_os_string().into_vec()).unwrap_or_default();
+        self.n_named += 1;
+        let (identity, is_unlinked) = (identity_of(metadata), metadata.nlink() == 0);
+        let new = NewFile { path, identity, checksum, is_unlinked };
+        Found { id: self.n_named, is_program, new: Some(new), file }
+    }
+
+    /// The number of a segment of System V's shared memory.
+    pub fn segment(&mut self, segment: u64) -> u32 {
+        *self.segments.entry(segment).or_insert_with(|| {
+            self.n_named += 1;
+            self.n_named
+        })
+    }
+
+    /// A forked process goes on in a log of its own, which names files anew. Those mapped shared are its parent's too.
+    pub fn begin_log(&mut self) {
+        self.ids.clear();
+    }
+
+    /// Whether files are mapped whose content changes.
+    pub fn has_shared(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    /// The file behind a descriptor if it is mapped shared, its number, and how far it was mapped.
+    pub fn shared(&self, descriptor: i32) -> Option<(File, u32, u64)> {
+        let (file, metadata) = open(descriptor)?;
+        let &(id, end) = self.shared.get(&(metadata.dev(), metadata.ino()))?;
+        Some((file, id, end))
     }
 }
 
+fn link_of(descriptor: i32) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{descriptor}"))
+}
+
+fn open(descriptor: i32) -> Option<(File, Metadata)> {
+    let file = File::open(link_of(descriptor)).ok()?;
+    let metadata = file.metadata().ok().filter(Metadata::is_file)?;
+    Some((file, metadata))
+}
+
+fn identity_of(metadata: &Metadata) -> Identity {
+    let modified = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+    (metadata.dev(), metadata.ino(), metadata.size(), modified)
+}
+
 impl Found {
+    /// Keeps a copy of a program that the run itself has made, or that is gone already: neither can be relied on later.
+    pub fn keep(&self, folder: &Path) -> io::Result<()> {
+        let Some(NewFile { checksum: Some(checksum), identity, is_unlinked, .. }) = self.new else { return Ok(()) };
+        let begun = fs::metadata(folder.join(MANIFEST)).map_or(0, |metadata| identity_of(&metadata).3);
+        if is_unlinked || identity.3 >= begun { keep_copy(folder, checksum, &self.file) } else { Ok(()) }
+    }
+
     /// What a mapping of `length` bytes from `offset` on shows.
     pub fn content(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -1,11 +1,13 @@
 //! The journal of a run that is kept in a folder.
 
 use crate::mapped_files::Named;
-use engine::{Journal, Mapped, PrivateLog, SharedBytes};
+use engine::{Handover, Journal, Mapped, MoreDescriptors, PrivateLog, SharedBytes};
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use trace::event::{self, Abort, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
+use trace::event::{self, Abort, Change, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
 use trace::format::TAIL_SIZE;
 use trace::{List, NewLog, WriteError, Writer};
 
@@ -24,6 +26,8 @@ pub struct Facts {
     pub features: Vec<String>,
     /// Where the process image came from.
     pub parent: Option<(u32, u64)>,
+    /// The descriptors that lead to standard output (1) and error (2).
+    pub streams: Vec<(i32, u8)>,
     /// Nanoseconds since 1970.
     pub wall_time: u64,
 }
@@ -33,15 +37,19 @@ pub struct Facts {
 pub struct Limits {
     pub bytes: Option<u64>,
     pub time: Option<Duration>,
+    /// The status that the program is ended with when there is no more room, if it is not to go on.
+    pub status_when_full: Option<u8>,
 }
 
 /// Where an executed program comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     pub log: u32,
     pub event: u64,
     /// The log ends there, and its tail is empty.
     pub is_sealed: bool,
+    /// The descriptors that lead to standard output (1) and error (2).
+    pub streams: Vec<(i32, u8)>,
 }
 
 /// Makes the words that stand before those of an executed program.
@@ -49,6 +57,11 @@ pub type Words = Box<dyn Fn(Origin) -> Vec<Vec<u8>> + Send>;
 
 /// How many events may pass between two looks at the limits.
 const INTERVAL: u64 = 256;
+
+/// So much of a file that changes goes into one event.
+const LARGEST_PIECE: u64 = 1 << 20;
+/// As the kernel's headers have it.
+const MAP_SHARED: u32 = 1;
 
 pub struct Recorder {
     folder: PathBuf,
@@ -137,9 +150,13 @@ impl Recorder {
                 let _ = std::fs::remove_file(&self.tail_path);
             }
         }
-        (self.say)(&format!(
-            "whodunit: {what}; the program goes on without being recorded, and what was recorded stays usable\n"
-        ));
+        let is_full = matches!(why, Abort::DiskFull | Abort::SizeLimit);
+        let status = self.limits.status_when_full.filter(|_| is_full);
+        let program = if status.is_some() { "is stopped (--on-full)" } else { "goes on without being recorded" };
+        (self.say)(&format!("whodunit: {what}; the program {program}, and what was recorded stays usable\n"));
+        if let Some(status) = status {
+            engine::leave(status);
+        }
     }
 
     fn start(&mut self) {
@@ -176,12 +193,13 @@ impl Recorder {
     /// The forked process's own log takes the place of its parent's.
     fn become_child(&mut self, log: NewLog, event: u64) -> io::Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
+        let _room = MoreDescriptors::claim();
         let (memory, mut sink) = writer.into_parts();
         drop(memory);
         self.facts.parent = Some((self.log, event));
         self.log = log.id.log;
         self.tail_path = log.tail_path.clone();
-        self.files = Named::default();
+        self.files.begin_log();
         let memory = SharedBytes::map(&log.tail, TAIL_SIZE)?;
         sink.replace(log.log)?;
         self.writer = Some(Writer::create(log.id, memory, sink).map_err(to_io)?);
@@ -217,8 +235,16 @@ impl Journal for Recorder {
         let mut map = Map { thread, address, length, protection, flags, file: None, content: None };
         let mut content = None;
         if let Some((descriptor, offset)) = file {
-            match self.files.find(descriptor) {
+            let _room = MoreDescriptors::claim();
+            let is_shared = flags & MAP_SHARED != 0;
+            let found = match is_shared {
+                true => self.files.find_shared(descriptor, offset.saturating_add(length)),
+                false => self.files.find(descriptor),
+            };
+            match found {
                 Some(found) => {
+                    // Without a copy the recording is as good as the file that it names.
+                    let _ = found.keep(&self.folder);
                     if let Some(new) = &found.new {
                         self.append(&Event::File(new.event(found.id)));
                     }
@@ -238,8 +264,38 @@ impl Journal for Recorder {
         self.append(&Event::Map(map));
     }
 
+    fn attach(&mut self, mapped: &Mapped, segment: u64, bytes: &[u8]) {
+        let Mapped { thread, address, length, protection, flags, .. } = *mapped;
+        let file = Some(FilePart { id: self.files.segment(segment), offset: 0 });
+        self.append(&Event::Map(Map { thread, address, length, protection, flags, file, content: Some(bytes) }));
+    }
+
+    fn watches_files(&self) -> bool {
+        self.writer.is_some() && self.files.has_shared()
+    }
+
+    fn file_changed(&mut self, thread: u32, descriptor: i32, part: Range<u64>) {
+        let _room = MoreDescriptors::claim();
+        let Some((file, id, end)) = self.files.shared(descriptor) else { return };
+        let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return };
+        let mut offset = part.start;
+        let end = part.end.min(end).min(size);
+        loop {
+            let mut bytes = vec![0; end.saturating_sub(offset).min(LARGEST_PIECE) as usize];
+            if file.read_exact_at(&mut bytes, offset).is_err() {
+                return;
+            }
+            self.append(&Event::Change(Change { thread, file: id, size, offset, bytes: &bytes }));
+            offset += bytes.len() as u64;
+            if offset >= end {
+                return;
+            }
+        }
+    }
+
     fn before_fork(&mut self) -> u32 {
         let Some(event) = self.writer.as_ref().map(Writer::next_event) else { return 0 };
+        let _room = MoreDescriptors::claim();
         match NewLog::create(&self.folder, self.recording, TAIL_SIZE) {
             Ok(log) => {
                 let number = log.id.log;
@@ -268,11 +324,15 @@ impl Journal for Recorder {
         }
     }
 
-    fn words_for_exec(&mut self, replaces: bool) -> Vec<Vec<u8>> {
+    fn words_for_exec(&mut self, handover: &Handover) -> Vec<Vec<u8>> {
         let event = self.writer.as_ref().map_or(0, Writer::next_event).saturating_sub(1);
         // The next program can then remove the tail, which nobody else will.
-        let is_sealed = replaces && self.writer.as_mut().is_some_and(|writer| writer.seal().is_ok());
-        (self.words)(Origin { log: self.log, event, is_sealed })
+        let is_sealed = handover.replaces && self.writer.as_mut().is_some_and(|writer| writer.seal().is_ok());
+        (self.words)(Origin { log: self.log, event, is_sealed, streams: handover.streams.clone() })
+    }
+
+    fn first_streams(&self) -> Vec<(i32, u8)> {
+        self.facts.streams.clone()
     }
 
     fn close(&mut self) {

@@ -30,6 +30,8 @@ pub enum Event<'a> {
     Note(Note<'a>),
     End(End<'a>),
     Registers(Registers<'a>),
+    Stream(Stream),
+    Change(Change<'a>),
     /// Of a kind that a newer minor version has added.
     Unknown {
         kind: u8,
@@ -299,6 +301,29 @@ pub struct Registers<'a> {
     pub values: List<'a, u64>,
 }
 
+/// Where what is written to a descriptor goes from now on. Descriptors 1 and 2 lead to the streams of the same number as
+/// long as no event says otherwise, and all others elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream {
+    pub thread: u32,
+    pub descriptor: i32,
+    /// 1 for the standard output that the recorder was given, 2 for its standard error, 0 for anything else.
+    pub stream: u8,
+}
+
+/// A call has changed a file that is mapped shared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change<'a> {
+    pub thread: u32,
+    /// As [`File`] calls it.
+    pub file: u32,
+    /// What it has from now on.
+    pub size: u64,
+    pub offset: u64,
+    /// What it holds from `offset` on.
+    pub bytes: &'a [u8],
+}
+
 /// How the process, or the recording of it, ended. The last event of a log.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct End<'a> {
@@ -367,6 +392,8 @@ wire_fields!('a, Written<'a> { thread, descriptor, bytes });
 wire_fields!('a, Hash { thread, clock since thread, registers, memory });
 wire_fields!('a, Note<'a> { thread, text });
 wire_fields!('a, Registers<'a> { thread, values });
+wire_fields!('a, Stream { thread, descriptor, stream });
+wire_fields!('a, Change<'a> { thread, file, size, offset, bytes });
 wire_fields!('a, End<'a> { kind, thread, clock since thread, registers, backtrace, details });
 wire_fields!('a, Death { signal, code, address });
 
@@ -436,7 +463,7 @@ macro_rules! kinds {
 
 kinds! {
     1 Start, 2 File, 3 Map, 4 Memory, 5 Call, 6 Switch, 7 Signal, 8 Instruction, 9 Thread, 10 ThreadEnd, 11 Fork, 12 Exec,
-    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers,
+    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers, 18 Stream, 19 Change,
 }
 
 impl Event<'_> {
@@ -449,6 +476,8 @@ impl Event<'_> {
             Event::Instruction(instruction) => Some(instruction.thread),
             Event::Output(output) => Some(output.thread),
             Event::Registers(registers) => Some(registers.thread),
+            Event::Stream(stream) => Some(stream.thread),
+            Event::Change(change) => Some(change.thread),
             Event::Note(note) => note.thread,
             _ => self.moment().map(|(thread, _)| thread),
         }

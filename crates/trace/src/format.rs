@@ -7,7 +7,7 @@
 //! | `recording.json` | what is recorded, for people; nothing depends on it |
 //! | `N.log` | events of one process image, appended in compressed chunks; 1 is the program that was named |
 //! | `N.tail` | the events that are not in `N.log` yet, in memory shared with the file; gone once the log is whole |
-//! | `files/` | copies of files, named by checksum, in packed recordings |
+//! | `files/` | copies of files, named by checksum: of programs that the run made, and of all in packed recordings |
 //!
 //! All numbers in headers are little-endian and of fixed size. Checksums are XXH3 with 64 bits, seed 0; where a field has
 //! 32 bits, the low half.
@@ -48,7 +48,7 @@
 use crate::checksum::Digest;
 
 /// The version that this crate writes.
-pub const VERSION: Version = Version { major: 1, minor: 0 };
+pub const VERSION: Version = Version { major: 1, minor: 1 };
 
 /// The first bytes of every log.
 pub const LOG_MAGIC: [u8; 8] = *b"WHODUNIT";
@@ -354,8 +354,9 @@ mod tests {
     /// The layout is a promise to other readers: these bytes may only change with the major version.
     #[test]
     fn the_layout_is_fixed() {
-        let log = LogHeader { version: VERSION, id: ID }.encode();
-        assert_eq!(log[..24], *b"WHODUNIT\x01\0\0\0\x03\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11");
+        let version = Version { major: 1, minor: 2 };
+        let log = LogHeader { version, id: ID }.encode();
+        assert_eq!(log[..24], *b"WHODUNIT\x01\0\x02\0\x03\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11");
         let header = chunk().encode();
         assert_eq!(header[..20], *b"CHNK\x01\0\0\0\x07\0\0\0\0\0\0\0\x09\0\0\0");
         assert_eq!(header[20..40], *b"\xe8\x03\0\0\xb8\x0b\0\0\0\0\0\0\x05\0\0\0\0\0\0\0");

@@ -1,9 +1,11 @@
 //! A recording as a folder: begun by a recorder, opened by readers.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Resource, getrlimit};
 
 use crate::checksum::{Digest, Hasher};
 use crate::error::{OpenError, Unopened};
@@ -68,6 +70,25 @@ impl Recording {
 /// See [`Recording::file_copy`].
 pub fn file_copy(folder: &Path, checksum: Digest) -> PathBuf {
     folder.join(FILES).join(checksum.to_string())
+}
+
+/// Keeps a copy of a file where [`file_copy`] finds it. What is there already stays.
+pub fn keep_copy(folder: &Path, checksum: Digest, mut file: &File) -> io::Result<()> {
+    let copy = file_copy(folder, checksum);
+    if copy.exists() {
+        return Ok(());
+    }
+    refuse_beyond_limit(file.metadata()?.len())?;
+    fs::create_dir_all(folder.join(FILES))?;
+    // Others may keep the same file, and a copy that is not whole must not be taken for one.
+    let temporary = copy.with_extension(std::process::id().to_string());
+    file.rewind()?;
+    let made = File::create(&temporary).and_then(|mut out| io::copy(&mut file, &mut out));
+    let made = made.and_then(|_| fs::rename(&temporary, &copy));
+    if made.is_err() {
+        let _ = fs::remove_file(temporary);
+    }
+    made
 }
 
 /// What a folder holds.
@@ -161,8 +182,17 @@ impl NewLog {
     }
 }
 
+/// The limit on the size of files (`ulimit -f`) comes with a signal, which is not for the recorder to die of.
+fn refuse_beyond_limit(size: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if size > limit => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Writes zeros: a hole would be filled at the first store to it, which kills the process if the disk is full then.
 fn create_tail(path: &Path, size: usize) -> io::Result<File> {
+    refuse_beyond_limit(size as u64)?;
     let mut tail = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     let zeros = vec![0; 64 << 10];
     let mut left = size;

@@ -62,22 +62,35 @@ struct Place {
     parent: (u32, u64),
     /// The parent's log has ended, and its tail is empty.
     is_sealed: bool,
+    streams: Vec<(i32, u8)>,
     limits: Limits,
     folder: PathBuf,
 }
 
 impl Place {
     fn decode(word: &[u8]) -> Option<Place> {
-        let mut fields = word.splitn(6, |byte| *byte == b':');
+        let mut fields = word.splitn(8, |byte| *byte == b':');
         let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
         let (log, event, sealed, bytes, seconds) = (number()?, number()?, number()?, number()?, number()?);
+        let full = u8::try_from(number()?).ok()?;
         let limits = Limits {
             bytes: Some(bytes).filter(|bytes| *bytes > 0),
             time: Some(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            status_when_full: Some(full).filter(|status| *status > 0),
         };
+        let streams = streams(std::str::from_utf8(fields.next()?).ok()?)?;
         let folder = PathBuf::from(OsStr::from_bytes(fields.next()?));
-        Some(Place { parent: (u32::try_from(log).ok()?, event), is_sealed: sealed == 1, limits, folder })
+        Some(Place { parent: (u32::try_from(log).ok()?, event), is_sealed: sealed == 1, streams, limits, folder })
     }
+}
+
+/// Pairs of a descriptor and the stream that it leads to.
+fn streams(text: &str) -> Option<Vec<(i32, u8)>> {
+    let pair = |pair: &str| {
+        let (descriptor, stream) = pair.split_once('=')?;
+        Some((descriptor.parse().ok()?, stream.parse().ok()?))
+    };
+    text.split(',').filter(|pair| !pair.is_empty()).map(pair).collect()
 }
 
 /// Makes the program's log; without one it runs unrecorded.
@@ -90,7 +103,8 @@ fn open(place: &Place) -> Option<Recording> {
     match NewLog::create(&place.folder, id, TAIL_SIZE) {
         Ok(log) => {
             let folder = place.folder.clone();
-            Some(Recording { folder, log, parent: Some(place.parent), limits: place.limits })
+            let streams = place.streams.clone();
+            Some(Recording { folder, log, parent: Some(place.parent), streams, limits: place.limits })
         }
         Err(error) => {
             voice::say(&format!("whodunit: a child process is not recorded: {error}\n"));

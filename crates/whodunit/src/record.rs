@@ -2,7 +2,7 @@
 
 use crate::start::Recording;
 use crate::{run, status, voice};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use engine::Program;
 use session::Limits;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use trace::{Manifest, NewRecording, Store};
 
 const AFTER_HELP: &str = "\
 EXIT STATUS:
-  As for `whodunit run`; 3 also if the recording cannot be written.
+  As for `whodunit run`; 3 also if the recording cannot be written, or not any more under --on-full stop.
 
 EXAMPLES:
   Record a failing test, then look at it as often as you like:
@@ -21,7 +21,17 @@ EXAMPLES:
     whodunit show latest
     whodunit replay latest
   Keep the recording elsewhere, and no more than 500 MB of it:
-    whodunit record -o /tmp/rec --max-size 500M -- ./server";
+    whodunit record -o /tmp/rec --max-size 500M -- ./server
+  Rather lose the run than a part of its recording:
+    whodunit record --on-full stop -- ./nightly-test";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnFull {
+    /// It goes on without being recorded
+    GoOn,
+    /// It is ended, with status 3
+    Stop,
+}
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -36,16 +46,24 @@ pub struct Arguments {
     /// Stop recording after this many seconds; the program goes on
     #[arg(long, value_name = "SECONDS")]
     max_time: Option<u64>,
+    /// What becomes of the program when the disk is full or --max-size is reached
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFull::GoOn)]
+    on_full: OnFull,
     #[command(flatten)]
     run: run::Arguments,
 }
 
 pub fn run(arguments: Arguments) -> ExitCode {
-    let limits = Limits { bytes: arguments.max_size, time: arguments.max_time.map(Duration::from_secs) };
-    let output = arguments.output;
+    let limits = Limits {
+        bytes: arguments.max_size,
+        time: arguments.max_time.map(Duration::from_secs),
+        status_when_full: (arguments.on_full == OnFull::Stop).then_some(status::MACHINE),
+    };
+    // The program may go elsewhere, and its children's logs may not.
+    let output = arguments.output.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     run::start(arguments.run, |program| {
         let NewRecording { folder, first_log, .. } = create(program, output.as_deref())?;
-        Ok(Some(Recording { folder, log: first_log, parent: None, limits }))
+        Ok(Some(Recording { folder, log: first_log, parent: None, streams: vec![(1, 1), (2, 2)], limits }))
     })
 }
 

@@ -38,6 +38,8 @@ pub struct Recording {
     pub log: NewLog,
     /// The log and event that the process image comes from.
     pub parent: Option<(u32, u64)>,
+    /// The descriptors that lead to standard output (1) and error (2).
+    pub streams: Vec<(i32, u8)>,
     pub limits: Limits,
 }
 
@@ -73,7 +75,7 @@ impl Start {
 }
 
 fn journal(recording: Recording, program: &Program, settings: Settings) -> std::io::Result<Box<dyn Journal>> {
-    let Recording { folder, log, parent, limits } = recording;
+    let Recording { folder, log, parent, streams, limits } = recording;
     let bytes = |words: &[OsString]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let facts = Facts {
@@ -88,6 +90,7 @@ fn journal(recording: Recording, program: &Program, settings: Settings) -> std::
         processor: machine::processor(),
         features: machine::features(),
         parent,
+        streams,
         wall_time: machine::nanoseconds_since_1970(),
     };
     let place = folder.clone().into_os_string().into_vec();
@@ -96,12 +99,15 @@ fn journal(recording: Recording, program: &Program, settings: Settings) -> std::
     Ok(Box::new(recorder))
 }
 
-/// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:FOLDER` stands before the dashes.
+/// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:FULL:STREAMS:FOLDER` stands before the dashes.
 fn followed_and_recorded_words(settings: &Settings, limits: Limits, folder: &[u8], origin: Origin) -> Vec<Vec<u8>> {
-    let Origin { log, event, is_sealed } = origin;
+    let Origin { log, event, is_sealed, streams } = origin;
     let sealed = u8::from(is_sealed);
     let (bytes, seconds) = (limits.bytes.unwrap_or(0), limits.time.map_or(0, |time| time.as_secs()));
-    let mut place = format!("{RECORDED}{log}:{event}:{sealed}:{bytes}:{seconds}:").into_bytes();
+    let full = limits.status_when_full.unwrap_or(0);
+    let streams: Vec<String> = streams.iter().map(|(descriptor, stream)| format!("{descriptor}={stream}")).collect();
+    let streams = streams.join(",");
+    let mut place = format!("{RECORDED}{log}:{event}:{sealed}:{bytes}:{seconds}:{full}:{streams}:").into_bytes();
     place.extend_from_slice(folder);
     let mut words = followed_words(settings);
     words.insert(words.len() - 1, place);

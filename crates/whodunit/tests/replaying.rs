@@ -32,6 +32,7 @@ mod programs {
 mod replaying {
     mod bad_input;
     mod effects;
+    mod endings;
     pub mod exceptions;
     mod guests;
     mod killed;

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::journal::{GuestMemory, register_digest};
 use crate::kernel::{self, Arguments};
 use crate::signals::frame;
+use crate::streams::Streams;
 use crate::syscalls;
 use guest::effects;
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub struct Machine {
     pub(super) tids: BTreeMap<u32, i32>,
     /// What stands for files that are mapped shared.
     pub(super) shared: BTreeMap<u32, File>,
+    /// Where what the guest writes goes.
+    streams: Streams,
     pub(super) figures: Figures,
 }
 
@@ -79,6 +82,7 @@ impl Machine {
             parents: BTreeMap::new(),
             tids: BTreeMap::new(),
             shared: BTreeMap::new(),
+            streams: Streams::default(),
             figures: Figures::default(),
         }
     }
@@ -114,6 +118,9 @@ impl Machine {
             Event::Switch(switch) => return self.switch(engine, context, number, switch),
             Event::Signal(signal) => return self.signal(context, number, signal),
             Event::Registers(registers) => return self.registers(engine, context, registers),
+            Event::Change(change) => self.change_file(engine, change),
+            Event::Stream(change) => self.streams.set(*change),
+            Event::Output(output) if self.wishes.output => self.show(output.descriptor, output.bytes),
             Event::Exec(_) if self.pending.is_none() => return Handled::NotYet,
             Event::Exec(_) => self.executing = Some(number),
             Event::End(ending) => return self.ending(context, number, ending),
@@ -139,7 +146,7 @@ impl Machine {
         self.figures.calls += 1;
         self.pending = None;
         if self.wishes.output {
-            show_output(pending, call.result);
+            self.show_output(pending, call.result);
         }
         for effect in call.effects.iter() {
             write(engine, effect.address, effect.bytes);
@@ -174,8 +181,11 @@ impl Machine {
                 frame::pop(context, engine.xstate()).map_err(|_| "a signal frame that cannot be read".to_owned())?;
             }
             libc::SYS_vfork | libc::SYS_clone if result == 0 => {
-                let state = frame::state_area(context, engine.xstate()).to_vec();
-                self.parents.insert(self.current, (state, context.clock()));
+                if syscalls::is_vfork(number, arguments) {
+                    let state = frame::state_area(context, engine.xstate()).to_vec();
+                    self.parents.insert(self.current, (state, context.clock()));
+                    self.streams.begin_vfork(self.current);
+                }
                 if number as i64 == libc::SYS_clone && arguments[1] != 0 {
                     context.gpr[RSP] = arguments[1];
                 }
@@ -242,7 +252,8 @@ impl Machine {
 
     fn registers(&mut self, engine: &Engine, context: &mut Context, registers: &Registers<'_>) -> Handled {
         // A child in `vfork` still runs: its parent's registers come back when it is gone.
-        if self.parents.contains_key(&self.current) && self.pending.is_none() && !self.delivering {
+        let is_gone = self.pending.is_some() || self.faulted.is_some();
+        if self.parents.contains_key(&self.current) && !is_gone && !self.delivering {
             return Handled::NotYet;
         }
         self.delivering = false;
@@ -256,11 +267,12 @@ impl Machine {
         context.rflags = words[17];
         context.set_guest_fs(words[18]);
         context.guest_gs = words[19];
-        if self.pending.take().is_some()
-            && let Some((state, clock)) = self.parents.remove(&self.current)
-        {
+        self.faulted = None;
+        self.pending = None;
+        if is_gone && let Some((state, clock)) = self.parents.remove(&self.current) {
             frame::state_area(context, engine.xstate()).copy_from_slice(&state);
             context.set_clock(clock);
+            self.streams.end_vfork(self.current);
         }
         Handled::Go
     }
@@ -274,6 +286,23 @@ impl Machine {
         // Killed between a call and the next instruction.
         let here = matches!(ending.kind, EndKind::Killed(_)) && ending.clock == context.clock();
         if there || here && ending.details.first() == Some(&BETWEEN) { Handled::Finish } else { Handled::NotYet }
+    }
+
+    /// Shows what the guest writes to its standard output and error.
+    fn show_output(&self, pending: Pending, result: i64) {
+        let Pending { number, arguments } = pending;
+        let Some(stream) = self.streams.of(self.current, arguments[0] as i32) else { return };
+        let call = effects::Call { number, arguments, result };
+        let _ = effects::sent(&call, &GuestMemory, &mut |span| {
+            kernel::call(libc::SYS_write as u64, [u64::from(stream), span.address, span.length, 0, 0, 0]);
+        });
+    }
+
+    /// The same for what the guest has not seen itself.
+    fn show(&self, descriptor: i32, bytes: &[u8]) {
+        let Some(stream) = self.streams.of(self.current, descriptor) else { return };
+        let arguments = [u64::from(stream), bytes.as_ptr() as u64, bytes.len() as u64, 0, 0, 0];
+        kernel::call(libc::SYS_write as u64, arguments);
     }
 
     fn diverge(&self, context: &Context, event: u64, expected: &str) -> Handled {
@@ -303,16 +332,4 @@ fn write(engine: &Engine, address: u64, bytes: &[u8]) {
     engine.world().open_guarded_in(address..address.saturating_add(bytes.len() as u64));
     // What the kernel could not write then is not in the recording.
     let _ = kernel::write_bytes(address, bytes);
-}
-
-/// Shows what the guest writes to its standard output and error.
-fn show_output(pending: Pending, result: i64) {
-    let Pending { number, arguments } = pending;
-    if result <= 0 || !(1..=2).contains(&arguments[0]) {
-        return;
-    }
-    let call = effects::Call { number, arguments, result };
-    let _ = effects::sent(&call, &GuestMemory, &mut |span| {
-        kernel::call(libc::SYS_write as u64, [arguments[0], span.address, span.length, 0, 0, 0]);
-    });
 }

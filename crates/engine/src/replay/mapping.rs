@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use trace::event::Map;
+use trace::event::{Change, Map};
 
 impl Machine {
     pub fn map(&mut self, engine: &Engine, map: &Map<'_>) -> Result<(), String> {
@@ -41,12 +41,23 @@ impl Machine {
         let shown = map
             .file
             .filter(|_| shares)
-            .map(|part| Shared { object: (u64::MAX, u64::from(part.id)), origin: address.wrapping_sub(part.offset) });
+            .map(|part| Shared { object: object_of(part.id), origin: address.wrapping_sub(part.offset) });
         if shown.is_some() && map.protection & libc::PROT_EXEC as u32 != 0 {
             engine.note_shared_code();
         }
         engine.world().add_mapping(address..end, Protection(map.protection & 7), shown);
         Ok(())
+    }
+
+    /// A call of the guest's has changed a file that is mapped shared.
+    pub fn change_file(&mut self, engine: &Engine, change: &Change<'_>) {
+        let Some(file) = self.shared.get(&change.file) else { return };
+        // What cannot be changed shows as a divergence, if anybody looks.
+        let _ = file.set_len(change.size).and_then(|()| file.write_all_at(change.bytes, change.offset));
+        let mut world = engine.world();
+        for code in world.space.code_of(object_of(change.file)) {
+            world.cache.invalidate(code);
+        }
     }
 
     /// Stands for a file that is mapped shared; `content` is what it holds from `offset` on.
@@ -59,6 +70,11 @@ impl Machine {
         file.write_all_at(content, offset).map_err(problem)?;
         file.try_clone().map(OwnedFd::from).map_err(problem)
     }
+}
+
+/// What the model of the address space calls a file of the recording.
+fn object_of(file: u32) -> (u64, u64) {
+    (u64::MAX, u64::from(file))
 }
 
 /// A file in memory.

@@ -6,7 +6,7 @@ use crate::journal::write_down;
 use crate::kernel;
 use crate::replay::BETWEEN;
 use crate::signals::frame::{self, Frame};
-use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, host};
+use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, dispositions, host};
 use crate::x87;
 use std::sync::atomic::Ordering;
 use trace::event::{Death, EndKind, SignalPlace};
@@ -83,7 +83,7 @@ pub fn fault(engine: &Engine, context: &mut Context, fault: Fault) {
     let blocked = context.signal_mask & bit(fault.signal) != 0;
     let action = engine.world().actions(context).get(fault.signal);
     if blocked || !action.has_handler() {
-        die(engine, context, fault.signal, Some(fault));
+        die(engine, context, fault.signal, Some(fault), Moment::AtInstruction);
     }
     deliver(engine, context, fault.signal, &info, [fault.error, fault.trap, fault.address], SignalPlace::AtInstruction);
 }
@@ -96,7 +96,7 @@ pub fn force(engine: &Engine, context: &mut Context, words: [u64; 4]) {
     info[..4].copy_from_slice(&words);
     let action = engine.world().actions(context).get(signal);
     if context.signal_mask & bit(signal) != 0 || !action.has_handler() {
-        die(engine, context, signal, None);
+        die(engine, context, signal, None, Moment::Between);
     }
     deliver(engine, context, signal, &info, [0; 3], SignalPlace::AfterCall);
 }
@@ -117,9 +117,8 @@ pub fn deliver(
         context.signal_mask = old_mask;
         host::set_kernel_mask(old_mask);
         restart_call(context, true);
-        let crashes = matches!(default_action(signal), DefaultAction::Terminate | DefaultAction::Crash);
-        if action.handler == Action::DEFAULT && crashes {
-            die(engine, context, signal, None);
+        if action.ends_by(signal) {
+            die(engine, context, signal, None, place.into());
         }
         if context.pc != pc {
             write_down(engine, |writing| writing.registers(context));
@@ -136,7 +135,8 @@ pub fn deliver(
     }
     let Ok(pushed) = pushed else {
         // As the kernel does when the stack is gone.
-        die(engine, context, libc::SIGSEGV, Some(Fault { signal: libc::SIGSEGV, ..context.fault }));
+        let fault = Fault { signal: libc::SIGSEGV, ..context.fault };
+        die(engine, context, libc::SIGSEGV, Some(fault), place.into());
     };
     enter_handler(engine, context, signal, action, &pushed);
     write_down(engine, |writing| writing.signal(context, place, pc, info, Some((pushed.stack, pushed.end))));
@@ -160,7 +160,7 @@ fn enter_handler(engine: &Engine, context: &mut Context, signal: i32, action: Ac
     if action.has(libc::SA_RESETHAND) {
         engine.world().actions_mut(context).set(signal, Action::default());
         if !super::SYNCHRONOUS.contains(&signal) {
-            host::kernel_action(signal, Some(Action::default()));
+            dispositions::tell_kernel(engine, signal, Action::default());
         }
     }
     engine.count_signal();
@@ -194,24 +194,45 @@ pub fn return_from_handler(engine: &Engine, context: &mut Context) {
                 host::set_kernel_mask(context.signal_mask);
             }
         }
-        Err(_) => die(engine, context, libc::SIGSEGV, None),
+        Err(_) => die(engine, context, libc::SIGSEGV, None, Moment::Between),
+    }
+}
+
+/// Where a signal ends the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    AtInstruction,
+    /// Before an event of the clock.
+    AtEvent,
+    /// In a system call, which has no outcome.
+    InCall,
+    /// After a system call, before the next instruction.
+    Between,
+}
+
+impl From<SignalPlace> for Moment {
+    fn from(place: SignalPlace) -> Moment {
+        match place {
+            SignalPlace::AtClock => Moment::AtEvent,
+            SignalPlace::AtInstruction => Moment::AtInstruction,
+            _ => Moment::Between,
+        }
     }
 }
 
 /// Ends the process by a signal, as the kernel would have, after the report.
-pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fault>) -> ! {
+pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fault>, moment: Moment) -> ! {
     let threads = engine.threads();
-    // The end of a process beside this one is the end of a thread, which is written down when it is gone.
-    write_down(engine, |writing| {
-        if context.is_process_beside {
-            return;
-        }
+    // A child in `vfork` ends alone, and has no log of its own. The end of a process beside this one is the end of a
+    // thread, which is written down when it is gone.
+    let writing = engine.writing().filter(|_| !context.is_other_process());
+    if let Some(writing) = writing {
         let (code, address) = fault.map_or((0, 0), |fault| (fault.code, fault.address));
-        let between = if fault.is_none() { [BETWEEN].as_slice() } else { &[] };
+        let between = if moment == Moment::Between { [BETWEEN].as_slice() } else { &[] };
         let backtrace = engine.backtrace(context.thread, &threads);
         let kind = EndKind::Killed(Death { signal: signal as u32, code, address });
         writing.end(context, kind, &backtrace, between);
-    });
+    }
     die_with(engine, context, signal, fault, threads)
 }
 

@@ -6,6 +6,7 @@
 //! event or system call.
 
 pub mod deliver;
+pub mod dispositions;
 pub mod frame;
 pub mod host;
 
@@ -44,6 +45,12 @@ impl Action {
 
     pub fn has_handler(self) -> bool {
         self.handler > Action::IGNORE
+    }
+
+    /// Whether a signal of this number, with this disposition, ends the process.
+    pub fn ends_by(self, signal: i32) -> bool {
+        let ends = matches!(default_action(signal), DefaultAction::Terminate | DefaultAction::Crash);
+        self.handler == Action::DEFAULT && ends
     }
 
     pub fn has(self, flag: i32) -> bool {

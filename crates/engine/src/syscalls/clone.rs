@@ -64,7 +64,7 @@ pub fn clone(engine: &'static Engine, context: &mut Context, request: Request) -
     host::set_kernel_mask(context.signal_mask);
     if request.has(VFORK) && request.has(VM) && engine.writing().is_some() {
         context.gpr[RAX] = result as u64;
-        write_down(engine, |writing| writing.registers(context));
+        write_down(engine, |writing| writing.vfork_ended(context));
         return Answer::Flow(Flow::Goes);
     }
     result.into()
@@ -213,6 +213,7 @@ fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64
             writing.note(&Event::Fork(Fork { thread, clock, child_pid: pid as u32, child_log }));
         }
         writing.journal().after_fork(pid == 0);
+        writing.forked();
     }
     if pid == 0 {
         become_child(engine, context, request);

@@ -41,7 +41,7 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
                     let (thread, clock) = (context.thread, context.clock());
                     writing.note(&Event::Exec(Exec { thread, clock, next_log: 0 }));
                 }
-                let words = writing.journal().words_for_exec(!context.is_other_process());
+                let words = writing.words_for_exec(context);
                 follow(engine, context, words, wanted)
             }
             None => follow(engine, context, words.clone(), wanted),

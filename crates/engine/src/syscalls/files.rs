@@ -25,6 +25,16 @@ pub fn is_own_executable(path: &[u8]) -> bool {
     own_proc(path) == Some(b"exe")
 }
 
+/// The descriptor that a path names, if it is one of the names of a descriptor.
+pub fn descriptor_named(path: &[u8]) -> Option<i32> {
+    let number = match path {
+        b"/dev/stdout" => b"1",
+        b"/dev/stderr" => b"2",
+        _ => path.strip_prefix(b"/dev/fd/").or_else(|| own_proc(path)?.strip_prefix(b"fd/"))?,
+    };
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
 pub fn open(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments) -> i64 {
     let (path_at, flags) = match number as i64 {
         libc::SYS_open => (arguments[0], arguments[1]),

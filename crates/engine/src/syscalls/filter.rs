@@ -9,7 +9,7 @@ use crate::context::{Context, RAX};
 use crate::engine::Engine;
 use crate::journal::write_down;
 use crate::kernel::{self, Arguments};
-use crate::signals::deliver;
+use crate::signals::deliver::{self, Moment};
 use guest::bpf::{ARCHITECTURE, Instruction, MOST_INSTRUCTIONS, Program, Subject};
 use guest::effects::Prepared;
 use std::collections::BTreeMap;
@@ -142,7 +142,7 @@ pub fn refuse(engine: &Engine, context: &mut Context, number: u64, arguments: Ar
                 [libc::SIGSYS as u64 | u64::from(data) << 32, SYS_SECCOMP, words[0], words[1]],
             );
         }
-        KILL_PROCESS => deliver::die(engine, context, libc::SIGSYS, None),
+        KILL_PROCESS => deliver::die(engine, context, libc::SIGSYS, None, Moment::Between),
         KILL_THREAD => return Some(kill_thread(engine, context)),
         // Nobody traces, and nobody listens.
         _ => answer(engine, context, number, arguments, error(libc::ENOSYS)),
@@ -159,7 +159,7 @@ fn answer(engine: &Engine, context: &mut Context, number: u64, arguments: Argume
 fn kill_thread(engine: &Engine, context: &mut Context) -> Flow {
     let signal = if engine.filters.rules(context.thread).strict { libc::SIGKILL } else { libc::SIGSYS };
     if engine.turn.is_alone() {
-        deliver::die(engine, context, signal, None);
+        deliver::die(engine, context, signal, None, Moment::Between);
     }
     match clone::exit_thread(engine, context, signal as u64) {
         Answer::Flow(flow) => flow,

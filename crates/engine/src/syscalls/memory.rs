@@ -50,11 +50,15 @@ pub fn map(engine: &Engine, context: &Context, mut arguments: Arguments) -> i64 
         if shared.is_some() && protection & libc::PROT_EXEC as u64 != 0 {
             engine.note_shared_code();
         }
+        let is_shared = shared.is_some();
         let length = range.end - range.start;
         world.add_mapping(range, Protection(protection as u32 & 7), shared);
         drop(world);
         write_down(engine, |writing| {
             writing.journal().map(&journal::mapped(context, result as u64, length, arguments));
+            if is_shared {
+                writing.begin_sharing();
+            }
         });
     }
     result
@@ -67,7 +71,7 @@ fn shared_part(arguments: Arguments, start: u64) -> Shared {
     match file {
         Some(object) => Shared { object, origin: start.wrapping_sub(offset) },
         // An anonymous object has no other name than where it was first mapped.
-        None => Shared { object: (u64::MAX, start), origin: start },
+        None => Shared { object: (Shared::ANONYMOUS, start), origin: start },
     }
 }
 
@@ -252,9 +256,8 @@ pub fn attach(engine: &Engine, context: &Context, mut arguments: Arguments) -> i
         world.add_mapping(range, Protection(protection as u32), Some(shared));
         drop(world);
         write_down(engine, |writing| {
-            let anonymous = [0, 0, protection as u64, (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64, 0, 0];
-            writing.journal().map(&journal::mapped(context, result as u64, length, anonymous));
-            writing.memory(context, result as u64, length);
+            let shared = [0, 0, protection as u64, (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u64, 0, 0];
+            writing.attached(&journal::mapped(context, result as u64, length, shared), id);
         });
     }
     result

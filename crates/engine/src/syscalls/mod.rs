@@ -107,6 +107,9 @@ fn carry_out(
     }
     context.gpr[RAX] = result as u64;
     if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
+        if call.class != Class::Prompt {
+            writing.look_at_shared(engine, context);
+        }
         writing.call(context, number, arguments, result, prepared);
     }
     Flow::Goes
@@ -149,6 +152,22 @@ pub fn map_memory(engine: &Engine, context: &Context, arguments: Arguments) -> i
 pub fn redo_arch_prctl(context: &mut Context, arguments: Arguments) {
     if matches!(arguments[0], ARCH_SET_FS | ARCH_SET_GS) {
         arch_prctl(context, arguments);
+    }
+}
+
+/// The descriptor that the path there names, if it is one of the names of a descriptor.
+pub fn descriptor_named_at(path_at: u64) -> Option<i32> {
+    const LONGEST_NAME: usize = 64;
+    files::descriptor_named(&kernel::read_string(path_at, LONGEST_NAME).ok()?)
+}
+
+/// Whether the call makes a child that runs in its parent's memory, while the parent waits.
+pub fn is_vfork(number: u64, arguments: Arguments) -> bool {
+    const BOTH: u64 = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+    match number as i64 {
+        libc::SYS_vfork => true,
+        libc::SYS_clone => arguments[0] & (BOTH | libc::CLONE_THREAD as u64) == BOTH,
+        _ => false,
     }
 }
 

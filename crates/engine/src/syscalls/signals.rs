@@ -4,10 +4,9 @@ use super::{Answer, Flow, error, store};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::kernel::{self, Arguments, BadAddress};
-use crate::signals::{Action, DefaultAction, SYNCHRONOUS, UNBLOCKABLE, default_action, deliver, host};
+use crate::signals::deliver::Moment;
+use crate::signals::{Action, UNBLOCKABLE, deliver, dispositions, host};
 
-/// Flags whose effect is the kernel's: stopped and zombie children.
-const KERNEL_FLAGS: u64 = (libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT) as u64;
 const SMALLEST_STACK: u64 = 2048;
 /// `SS_AUTODISARM` and the mode bits of an alternate stack.
 const STACK_MODES: u64 = 0x8000_0000;
@@ -28,21 +27,10 @@ pub fn action(engine: &Engine, context: &Context, arguments: Arguments) -> i64 {
         let mut action = Action::from_words(words);
         action.mask &= !UNBLOCKABLE;
         world.actions_mut(context).set(signal, action);
-        tell_kernel(signal, action);
+        drop(world);
+        dispositions::tell_kernel(engine, signal, action);
     }
     if old != 0 { store(old, current.words()) } else { 0 }
-}
-
-fn tell_kernel(signal: i32, action: Action) {
-    if action.has_handler() {
-        host::catch(signal, action.flags & KERNEL_FLAGS);
-    } else if SYNCHRONOUS.contains(&signal) {
-        // The engine needs to see faults; a default or ignored one is looked up when it comes.
-        host::catch(signal, 0);
-    } else {
-        let kernel = Action { handler: action.handler, flags: action.flags & KERNEL_FLAGS, ..Action::default() };
-        host::kernel_action(signal, Some(kernel));
-    }
 }
 
 pub fn mask(context: &mut Context, arguments: Arguments) -> i64 {
@@ -134,10 +122,9 @@ pub fn kill(engine: &Engine, context: &mut Context, number: u64, arguments: Argu
     if target_is_own && (1..=64).contains(&signal) {
         let action = engine.world().actions(context).get(signal);
         let blocked = context.signal_mask & crate::signals::bit(signal) != 0;
-        let crashes = default_action(signal) == DefaultAction::Crash;
-        if action.handler == Action::DEFAULT && crashes && !blocked {
+        if action.ends_by(signal) && !blocked {
             context.gpr[crate::context::RAX] = 0;
-            deliver::die(engine, context, signal, None);
+            deliver::die(engine, context, signal, None, Moment::InCall);
         }
     }
     kernel::call(number, arguments)

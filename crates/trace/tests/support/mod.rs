@@ -63,7 +63,7 @@ impl Rng {
 }
 
 /// How many kinds [`event`] knows.
-pub const KINDS: usize = 18;
+pub const KINDS: usize = 20;
 
 pub fn any_event(rng: &mut Rng) -> Event<'static> {
     let kind = rng.below(KINDS);
@@ -97,6 +97,11 @@ pub fn event(rng: &mut Rng, kind: usize) -> Event<'static> {
         14 => Event::Note(Note { thread: rng.maybe(Rng::small), text: rng.text() }),
         15 => Event::End(end(rng)),
         16 => Event::Registers(Registers { thread, values: rng.list(21, Rng::number) }),
+        17 => Event::Stream(Stream { thread, descriptor: rng.signed() as i32, stream: rng.next() as u8 }),
+        18 => {
+            let (file, size, offset) = (rng.small(), rng.number(), rng.number());
+            Event::Change(Change { thread, file, size, offset, bytes: rng.bytes(200) })
+        }
         _ => Event::Unknown { kind: 100 + rng.below(100) as u8, bytes: rng.bytes(50) },
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use serde_json::{Value, json};
-use trace::event::{Exec, File, InstructionKind, Map, Signal, SignalPlace, Start, Written};
+use trace::event::{Exec, File, InstructionKind, Map, Signal, SignalPlace, Start, Stream, Written};
 use trace::{Ending, Event, Log, Record};
 
 use super::image::{PROGRAM_COUNTER, command_of};
@@ -83,12 +83,26 @@ pub fn describe(event: &Event<'_>) -> String {
             let pc = registers.values.iter().nth(PROGRAM_COUNTER);
             format!("registers of T{}{}", registers.thread, pc.map(|pc| format!(", pc {pc:#x}")).unwrap_or_default())
         }
+        Event::Stream(stream) => describe_stream(*stream),
+        Event::Change(change) => {
+            let bytes = change.bytes.len();
+            format!("file {} has {}, {bytes} bytes from {:#x} changed", change.file, size(change.size), change.offset)
+        }
         Event::Note(note) => format!("note: {}", escaped(note.text)),
         Event::End(end) => format!("end: {}", ends::end_words(end.kind)),
         Event::Unknown { kind, bytes } => {
             format!("of a kind that a newer whodunit knows ({kind}), {} bytes", bytes.len())
         }
     }
+}
+
+fn describe_stream(change: Stream) -> String {
+    let stream = match change.stream {
+        1 => "standard output",
+        2 => "standard error",
+        _ => "neither standard output nor error",
+    };
+    format!("descriptor {} leads to {stream}", change.descriptor)
 }
 
 fn describe_start(start: &Start<'_>) -> String {

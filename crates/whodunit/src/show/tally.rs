@@ -86,6 +86,8 @@ pub fn kind(event: &Event<'_>) -> &'static str {
         Event::Note(_) => "note",
         Event::End(_) => "end",
         Event::Registers(_) => "registers",
+        Event::Stream(_) => "stream",
+        Event::Change(_) => "change",
         Event::Unknown { .. } => "unknown",
     }
 }
@@ -96,6 +98,7 @@ fn data(event: &Event<'_>) -> u64 {
         Event::Memory(memory) => memory.bytes.len(),
         Event::Call(call) => call.effects.iter().map(|effect| effect.bytes.len()).sum(),
         Event::Output(output) => output.bytes.len(),
+        Event::Change(change) => change.bytes.len(),
         _ => 0,
     };
     bytes as u64

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use super::exceptions;
 use super::place::{Place, guest, text, told};
 use crate::support::execute::{Ending, Outcome};
 
@@ -68,6 +67,29 @@ fn max_size_stops_the_recording() {
     assert!(size < (100 << 10) + 2 * trace::format::TAIL_SIZE as u64, "{size}");
 }
 
+/// The program may also be stopped together with its recording.
+#[track_caller]
+fn check_stopped(before: &str, options: &[&str]) {
+    let place = Place::new("stopped");
+    let native = native_steady(&place);
+    let recorded = record_steady(&place, before, &[options, &["--on-full", "stop"]].concat());
+    assert_eq!(recorded.ending, Ending::Exited(3), "{}", told(&recorded));
+    assert!(native.stdout.starts_with(&recorded.stdout) && recorded.stdout.len() < native.stdout.len());
+    let said = text(&recorded.stderr);
+    assert!(said.contains("the program is stopped (--on-full)") && said.lines().count() == 1, "{said}");
+    check_beginning(&place, &native.stdout);
+}
+
+#[test]
+fn max_size_stops_the_program_if_that_is_wanted() {
+    check_stopped("", &["--max-size", "100K"]);
+}
+
+#[test]
+fn a_full_disk_stops_the_program_if_that_is_wanted() {
+    check_stopped("ulimit -S -f 3000;", &[]);
+}
+
 #[test]
 fn max_time_stops_the_recording() {
     let place = Place::new("max-time");
@@ -98,9 +120,7 @@ fn a_full_disk_stops_the_recording() {
 
 #[test]
 fn the_program_does_not_die_of_the_recorders_limit() {
-    exceptions::fails_today("the signal for too large a file is for the recorder's, but kills the program", || {
-        check_full_disk("");
-    });
+    check_full_disk("");
 }
 
 /// Not even the tail's space is there: nothing is started, since nothing could be recorded.
@@ -119,5 +139,5 @@ fn a_disk_without_any_room_is_refused() {
 
 #[test]
 fn no_room_is_said_and_not_died_of() {
-    exceptions::fails_today("the signal for too large a file kills the recorder", || check_no_room(""));
+    check_no_room("");
 }

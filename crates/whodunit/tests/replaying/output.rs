@@ -1,6 +1,5 @@
 //! What a replay writes is what was written to standard output and error, wherever the descriptors went.
 
-use super::exceptions;
 use super::place::{Place, logs, text, told};
 use crate::programs::debian;
 use crate::support::execute::Ending;
@@ -36,29 +35,87 @@ fn both_streams() {
 
 #[test]
 fn one_stream_redirected_to_the_other() {
-    exceptions::fails_today("descriptor 1 is taken for standard output whatever it is at the time", || {
-        check_shell("echo one; echo two >&2; echo three", "one\nthree\n", "two\n");
-    });
+    check_shell("echo one; echo two >&2; echo three", "one\nthree\n", "two\n");
 }
 
 #[test]
 fn nothing_while_output_goes_to_a_file() {
-    exceptions::fails_today("descriptor 1 is taken for standard output whatever it is at the time", || {
-        check_shell("exec 3>&1 >file; echo to the file; exec >&3; echo back", "back\n", "");
-    });
+    check_shell("exec 3>&1 >file; echo to the file; exec >&3; echo back", "back\n", "");
 }
 
 #[test]
 fn output_by_another_descriptor() {
-    exceptions::fails_today("only descriptors 1 and 2 are taken for standard output and error", || {
-        check_python(r"import os; os.write(os.dup(1), b'one\n'); os.write(1, b'two\n')", "one\ntwo\n", "");
-    });
+    check_python(r"import os; os.write(os.dup(1), b'one\n'); os.write(1, b'two\n')", "one\ntwo\n", "");
 }
 
 /// The program that a program executes goes on where that stopped.
 #[test]
 fn output_over_exec() {
     check_shell("echo first; exec /bin/echo second", "first\nsecond\n", "");
+}
+
+/// The program that is executed has its output where the one before it put it.
+#[test]
+fn redirected_output_over_exec() {
+    check_shell("exec 5>&1 >file; exec /bin/dash -c 'echo to the file; echo one >&5; echo two >&2'", "one\n", "two\n");
+}
+
+/// Python closes what it does not pass on.
+#[test]
+fn a_copy_that_is_closed_by_exec() {
+    let script = r"import os; os.dup2(1, 9, False); os.dup2(1, 8); os.execv('/bin/dash', ['dash', '-c', 'exec 9>file; echo x >&9; echo y >&8'])";
+    check_python(script, "y\n", "");
+}
+
+#[test]
+fn output_by_the_name_of_a_descriptor() {
+    let script = r"
+import os
+for name in ['/dev/stderr', '/dev/fd/1', '/proc/self/fd/2', '/dev/null']:
+    os.write(os.open(name, os.O_WRONLY | os.O_APPEND), name.encode() + b'\n')
+";
+    check_python(script, "/dev/fd/1\n", "/dev/stderr\n/proc/self/fd/2\n");
+}
+
+/// The bytes go from file to output without passing through the program's memory.
+#[test]
+fn output_that_the_kernel_passes_on() {
+    let script = r"
+import os
+file = os.open('file', os.O_RDWR | os.O_CREAT)
+os.write(file, b'one two three\n')
+os.sendfile(1, file, 4, 4)
+os.lseek(file, 8, os.SEEK_SET)
+os.sendfile(2, file, None, 100)
+";
+    check_python(script, "two ", "three\n");
+}
+
+/// Children in `vfork` change their own descriptors and not their parent's.
+#[test]
+fn output_after_a_child_in_vfork() {
+    let script = r"
+import os, subprocess
+os.write(1, b'one\n')
+subprocess.run(['/bin/true'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+os.write(1, b'two\n')
+os.write(2, b'three\n')
+";
+    check_python(script, "one\ntwo\n", "three\n");
+}
+
+#[test]
+fn nothing_from_a_file_that_took_the_place_of_closed_output() {
+    let place = Place::new("closed");
+    let script = "exec \"$@\" >&-";
+    let python = r"import os; os.open('file', os.O_WRONLY | os.O_CREAT); os.write(1, b'to the file\n')";
+    debian::need(&["python3"]);
+    let mut command = place.command("/bin/sh");
+    command.args(["-c", script, "sh"]).arg(crate::support::whodunit_binary());
+    let recorded = place.finish(command.args(["record", "--", "/usr/bin/python3", "-S", "-c", python]));
+    assert_eq!((recorded.ending, &*text(&recorded.stderr)), (Ending::Exited(0), ""));
+    let replayed = place.finish(&mut place.whodunit(["replay", "latest"]));
+    assert_eq!((replayed.ending, &*text(&replayed.stdout)), (Ending::Exited(0), ""), "{}", told(&replayed));
 }
 
 #[test]
@@ -72,13 +129,11 @@ fn quiet_writes_nothing() {
 /// A folder named from where the recorder was started stays the same when the program goes elsewhere.
 #[test]
 fn relative_folder_of_a_program_that_moves() {
-    exceptions::fails_today("logs of children are made relative to where the program is", || {
-        let place = Place::new("relative");
-        let script = "cd /; /bin/echo one; /bin/echo two";
-        let recorded = place.finish(&mut place.whodunit(["record", "-o", "here", "--", "/bin/dash", "-c", script]));
-        assert_eq!((&*text(&recorded.stdout), &*text(&recorded.stderr)), ("one\ntwo\n", ""));
-        let recording = place.path("elsewhere").join("here");
-        assert_eq!(place.not_verified(&recording), None);
-        assert_eq!(logs(&recording), 3, "the shell, its child, and what it executes at the end");
-    });
+    let place = Place::new("relative");
+    let script = "cd /; /bin/echo one; /bin/echo two";
+    let recorded = place.finish(&mut place.whodunit(["record", "-o", "here", "--", "/bin/dash", "-c", script]));
+    assert_eq!((&*text(&recorded.stdout), &*text(&recorded.stderr)), ("one\ntwo\n", ""));
+    let recording = place.path("elsewhere").join("here");
+    assert_eq!(place.not_verified(&recording), None);
+    assert_eq!(logs(&recording), 3, "the shell, its child, and what it executes at the end");
 }

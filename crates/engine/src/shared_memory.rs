@@ -1,0 +1,101 @@
+//! Memory that other processes write too: what has changed there since the last look goes into the recording.
+//!
+//! A look is taken at the end of system calls, where processes wait for each other. The guest's own changes are written
+//! down along with the others', which does no harm.
+//!
+//! May miss: what another process writes while the guest runs on and looks at it before its next call; memory that the
+//! guest may only read; and all beyond [`MOST_BYTES`], of which a note in the recording tells.
+
+use crate::kernel;
+use crate::space::PAGE;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// So much is compared at a call: some microseconds' worth for what programs usually share.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The memory as a replay will have it, page by page.
+#[derive(Default)]
+pub struct Sharing {
+    pages: BTreeMap<u64, Box<[u8]>>,
+    /// Anonymous memory is not shared with anybody before the first fork.
+    pub has_forked: bool,
+    has_told: bool,
+}
+
+/// What a look found.
+pub struct Look {
+    /// Places and what they hold now.
+    pub changes: Vec<(u64, Vec<u8>)>,
+    /// There is more than can be looked at, and nobody has said so yet.
+    pub is_too_much: bool,
+}
+
+impl Sharing {
+    /// Looks at all of `ranges`, which are whole pages.
+    pub fn look(&mut self, ranges: &[Range<u64>]) -> Look {
+        let mut look = Look { changes: Vec::new(), is_too_much: false };
+        let mut left = MOST_BYTES;
+        let mut before = std::mem::take(&mut self.pages);
+        for range in ranges {
+            let size = range.end - range.start;
+            if size > left {
+                look.is_too_much |= !std::mem::replace(&mut self.has_told, true);
+                continue;
+            }
+            left -= size;
+            for page in range.clone().step_by(PAGE as usize) {
+                // Memory that is new is zero, or has come with its content.
+                let mut known = before.remove(&page).unwrap_or_else(|| vec![0; PAGE as usize].into());
+                look.changes.extend(compare(page, &mut known));
+                self.pages.insert(page, known);
+            }
+        }
+        look
+    }
+}
+
+/// Brings what is known of a page up to date; tells the part that differs.
+fn compare(page: u64, known: &mut [u8]) -> Option<(u64, Vec<u8>)> {
+    let mut now = [0; PAGE as usize];
+    // Behind the end of a file there is no memory.
+    kernel::read_bytes(page, &mut now).ok()?;
+    if now[..] == *known {
+        return None;
+    }
+    let differs = |(now, known): (&u8, &u8)| now != known;
+    let first = now.iter().zip(&*known).position(differs)?;
+    let last = now.iter().zip(&*known).rposition(differs)?;
+    known.copy_from_slice(&now);
+    Some((page + first as u64, now[first..=last].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(4096))]
+    struct Page([u8; PAGE as usize]);
+
+    #[test]
+    fn a_change_is_told_once() {
+        let mut page = Box::new(Page([0; PAGE as usize]));
+        let start = (&raw const *page) as u64;
+        let range = start..start + PAGE;
+        let mut sharing = Sharing::default();
+        assert!(sharing.look(std::slice::from_ref(&range)).changes.is_empty());
+        page.0[10] = 1;
+        page.0[12] = 2;
+        let look = sharing.look(std::slice::from_ref(&range));
+        assert_eq!(look.changes, [(start + 10, vec![1, 0, 2])]);
+        assert!(sharing.look(std::slice::from_ref(&range)).changes.is_empty());
+    }
+
+    #[test]
+    fn too_much_is_told_once() {
+        let mut sharing = Sharing::default();
+        let range = PAGE..PAGE + MOST_BYTES + PAGE;
+        assert!(sharing.look(std::slice::from_ref(&range)).is_too_much);
+        assert!(!sharing.look(std::slice::from_ref(&range)).is_too_much);
+    }
+}
