@@ -10,6 +10,7 @@ use crate::code::cache::CodeCache;
 use crate::code::memory::{BranchTable, CodeMemory};
 use crate::code::path::Limits;
 use crate::context::{self, RSP};
+use crate::debug::Debugger;
 use crate::engine::{Engine, Host, Options, Tape};
 use crate::journal::{self, Journal, Writing};
 use crate::kernel;
@@ -103,6 +104,8 @@ pub struct Recorded {
     /// Where the program was linked to, if at a fixed address: decides the layout.
     pub fixed_span: Option<(u64, u64)>,
     pub wishes: Wishes,
+    /// Who decides where to stop on the way, if anybody.
+    pub debugger: Option<Box<dyn Debugger>>,
 }
 
 /// Runs a recording in this process; returns only if it could not be started.
@@ -127,7 +130,8 @@ pub fn replay(
     let process =
         Process { executable: recorded.executable, command_line: recorded.command_line, ..Process::default() };
     let world = World::new(cache, space, Actions::default(), process);
-    let replay = Replay::new(recorded.first, recorded.others, recorded.files, recorded.wishes);
+    let Recorded { first, others, files, wishes, debugger, .. } = recorded;
+    let replay = Replay::new(first, others, files, wishes).under(debugger);
     // The recording says where it begins.
     start(world, (0, 0), options, policy, private, host, Tape::Replay(Box::new(replay)))
 }

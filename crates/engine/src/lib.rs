@@ -6,6 +6,7 @@
 
 mod code;
 mod context;
+mod debug;
 mod engine;
 mod guest_code;
 mod instructions;
@@ -26,6 +27,7 @@ mod world;
 
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
+pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Why};
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
 pub use journal::{Journal, Mapped};
 pub use kernel::SharedBytes;

@@ -5,12 +5,14 @@
 //! thread that runs stops by its clock where the next event says so, and whatever else it does must be what the next
 //! event tells: if not, the run has diverged.
 
+mod debugged;
 mod machine;
 mod mapping;
 mod threads;
 mod words;
 
 use crate::context::{Context, Fault, R11, RAX, RCX};
+use crate::debug::{Debugger, Debugging, Ended, Why};
 use crate::engine::{Engine, ThreadFacts};
 use crate::kernel;
 use crate::signals::deliver;
@@ -82,6 +84,7 @@ const SLICE: u64 = 50_000;
 
 pub struct Replay {
     state: Mutex<State>,
+    debugging: Option<Debugging>,
 }
 
 /// A part of a recording: a process that was forked begins with its parents' parts.
@@ -97,6 +100,8 @@ struct State {
     /// The legs to come, the next one last.
     legs: Vec<Leg>,
     machine: Machine,
+    /// After so many events, a debugger is to be asked at this clock.
+    due: Option<(u64, u64)>,
 }
 
 impl Replay {
@@ -104,8 +109,17 @@ impl Replay {
     pub fn new(first: Leg, mut others: Vec<Leg>, files: Box<dyn Files>, wishes: Wishes) -> Replay {
         others.reverse();
         let machine = Machine::new(files, wishes);
-        let state = State { cursor: first.cursor, until: first.until, legs: others, machine };
-        Replay { state: Mutex::new(state) }
+        let state = State { cursor: first.cursor, until: first.until, legs: others, machine, due: None };
+        Replay { state: Mutex::new(state), debugging: None }
+    }
+
+    /// Lets a debugger decide where to stop.
+    pub fn under(self, debugger: Option<Box<dyn Debugger>>) -> Replay {
+        Replay { debugging: debugger.map(Debugging::new), ..self }
+    }
+
+    pub fn debugging(&self) -> Option<&Debugging> {
+        self.debugging.as_ref()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -121,12 +135,18 @@ impl Replay {
     pub fn system_call(&self, engine: &Engine, context: &mut Context, next: u64) {
         let number = context.gpr[RAX];
         let arguments = syscalls::arguments_of(context);
+        let overwritten = (context.gpr[RCX], context.gpr[R11]);
         context.gpr[RCX] = next;
         context.gpr[R11] = context.rflags;
         context.pc = next;
         let mut state = self.state();
         state.machine.pending = Some(Pending { number, arguments });
         state.follow(engine, context);
+        if self.debugging.as_ref().is_some_and(Debugging::has_ended) {
+            // The guest stays at the instruction that ended it.
+            (context.gpr[RCX], context.gpr[R11]) = overwritten;
+            context.pc = next - SYSCALL_LENGTH;
+        }
     }
 
     /// The thread's budget is used up, right before an event of its clock.
@@ -137,6 +157,9 @@ impl Replay {
             state.follow(engine, context);
         } else {
             state.arm(context);
+            if let Some(debugging) = &self.debugging {
+                debugging.note(if state.is_due(context) { Why::Due } else { Why::Slice });
+            }
         }
         state.machine.at_stop = false;
     }
@@ -165,11 +188,13 @@ impl Replay {
             Some(values) => {
                 state.take();
                 state.arm(context);
+                state.tell_debugger(engine, context, context.clock());
                 values
             }
             None => {
                 let stopped = state.diverged(context, "an instruction that asks the machine");
-                end(engine, &stopped)
+                end(engine, stopped);
+                Vec::new()
             }
         }
     }
@@ -198,14 +223,17 @@ impl State {
 
     /// Handles events until the thread is to run on.
     fn follow(&mut self, engine: &Engine, context: &mut Context) {
+        let (events, clock) = (self.machine.figures.events, context.clock());
         loop {
             let State { cursor, machine, legs, .. } = self;
             let Some(record) = cursor.peek() else {
                 let cut = Stopped::Cut { event: machine.figures.events };
-                end(engine, &machine.executing.map_or(cut, |event| Stopped::Executed { event }));
+                end(engine, machine.executing.map_or(cut, |event| Stopped::Executed { event }));
+                break;
             };
             if legs.is_empty() && machine.wishes.to == Some(record.number) {
-                end(engine, &Stopped::Asked { event: record.number });
+                end(engine, Stopped::Asked { event: record.number });
+                break;
             }
             let handled = machine.handle(engine, context, record.number, &record.event);
             match handled {
@@ -217,11 +245,18 @@ impl State {
                 Handled::Finish => {
                     let Some(Event::End(ending)) = cursor.peek().map(|record| record.event) else { break };
                     finish(engine, machine, context, &ending);
+                    break;
                 }
-                Handled::Stop(stopped) => end(engine, &stopped),
+                Handled::Stop(stopped) => {
+                    end(engine, stopped);
+                    break;
+                }
             }
         }
         self.arm(context);
+        if self.machine.figures.events != events {
+            self.tell_debugger(engine, context, clock);
+        }
     }
 
     /// The clock at which the thread must stop for the next event, if that is what the event waits for.
@@ -240,7 +275,21 @@ impl State {
     /// Lets the thread run to where the next event wants it.
     fn arm(&mut self, context: &mut Context) {
         let left = self.target(context).map_or(SLICE, |clock| clock.saturating_sub(context.clock()));
+        let due = self.due.filter(|(events, _)| *events == self.machine.figures.events);
+        let left = due.map_or(left, |(_, clock)| left.min(clock.saturating_sub(context.clock())));
         context.set_quantum(left.min(SLICE) as i64);
+    }
+
+    /// Whether a debugger wants to be asked here.
+    fn is_due(&self, context: &Context) -> bool {
+        self.due.is_some_and(|(events, clock)| events == self.machine.figures.events && clock <= context.clock())
+    }
+
+    /// Events have been carried out, to which a thread came whose clock was `last`.
+    fn tell_debugger(&self, engine: &Engine, context: &Context, last: u64) {
+        if let Some(debugging) = engine.debugging() {
+            debugging.passed(last, self.machine.figures.events, context.clock());
+        }
     }
 
     fn diverged(&mut self, context: &Context, got: &str) -> Stopped {
@@ -257,15 +306,29 @@ impl State {
     }
 }
 
-fn end(engine: &Engine, stopped: &Stopped) -> ! {
+/// The length of the instruction that makes a system call.
+const SYSCALL_LENGTH: u64 = 2;
+
+/// The replay leads no further: a debugger may still look around, all others end.
+fn end(engine: &Engine, stopped: Stopped) {
+    if let Some(debugging) = engine.debugging() {
+        return debugging.end(Ended::Stopped(stopped));
+    }
     engine.settle_observer();
-    let status = engine.replay_stopped(stopped);
+    let status = engine.replay_stopped(&stopped);
     kernel::call(libc::SYS_exit_group as u64, [u64::from(status), 0, 0, 0, 0, 0]);
     unreachable!("exit_group does not return")
 }
 
 /// Ends as the guest ended.
-fn finish(engine: &Engine, machine: &mut Machine, context: &mut Context, ending: &End<'_>) -> ! {
+fn finish(engine: &Engine, machine: &mut Machine, context: &mut Context, ending: &End<'_>) {
+    if let Some(debugging) = engine.debugging() {
+        return debugging.end(match ending.kind {
+            EndKind::Killed(death) => Ended::Killed(death.signal as i32),
+            EndKind::Exited(status) => Ended::Exited(status),
+            EndKind::Aborted(_) => Ended::Stopped(Stopped::Cut { event: machine.figures.events }),
+        });
+    }
     machine.figures.events += 1;
     engine.replay_finished(machine.figures);
     match ending.kind {

@@ -15,6 +15,7 @@ use crate::code::translate::{self, Output};
 use crate::context::Layout;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Why translated code left.
@@ -39,6 +40,10 @@ pub enum Exit {
     Instruction { pc: u64 },
     /// The end of a run up to a given instruction.
     Arrived { pc: u64 },
+    /// A debugger wants to stop before the instruction at `pc`.
+    Breakpoint { pc: u64 },
+    /// The instruction at `pc` may write to watched memory.
+    Watch { pc: u64 },
     /// The instruction at `pc` cannot be fetched because of `address`.
     Unfetchable { pc: u64, address: u64 },
     /// The bytes at `pc` are no instruction, or one that raises a fixed trap.
@@ -159,6 +164,27 @@ pub struct CodeCache {
     pub single_steps: bool,
     /// Instructions whose outcome the machine decides leave.
     pub intercepts: bool,
+    /// Where a debugger wants to stop.
+    breakpoints: BTreeSet<u64>,
+    /// Where stores leave.
+    pub(super) watched: Vec<Window>,
+}
+
+/// Addresses at which a store may touch watched memory: `1 << shift` bytes from `start` on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    pub start: u64,
+    pub shift: u8,
+}
+
+impl Window {
+    /// No store that is checked is wider.
+    pub const WIDEST_STORE: u64 = 64;
+
+    fn around(range: &Range<u64>) -> Window {
+        let length = (range.end - range.start + Window::WIDEST_STORE).next_power_of_two();
+        Window { start: range.start.wrapping_sub(Window::WIDEST_STORE), shift: length.ilog2() as u8 }
+    }
 }
 
 const PAGE: u64 = 4096;
@@ -200,6 +226,8 @@ impl CodeCache {
             catalogue: None,
             single_steps: false,
             intercepts: false,
+            breakpoints: BTreeSet::new(),
+            watched: Vec::new(),
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
         cache.empty = cache.memory.mark();
@@ -299,7 +327,33 @@ impl CodeCache {
 
     /// What a followed thread that goes on at `pc` should do.
     pub fn follow(&mut self, code: &dyn GuestCode, follower: &mut Follower, pc: u64) -> Next {
-        follower.at(code, &mut self.heat, pc)
+        match follower.at(code, &mut self.heat, pc) {
+            Next::Run(block) if self.stops_within(&block) => Next::Done(None),
+            next => next,
+        }
+    }
+
+    fn stops_within(&self, block: &Path) -> bool {
+        !self.breakpoints.is_empty()
+            && block.instructions.iter().any(|instruction| self.breakpoints.contains(&instruction.ip()))
+    }
+
+    /// Leaves before the instructions at these addresses, and no others.
+    pub fn set_breakpoints(&mut self, breakpoints: &BTreeSet<u64>) {
+        let old = std::mem::replace(&mut self.breakpoints, breakpoints.clone());
+        for &pc in old.symmetric_difference(breakpoints) {
+            self.invalidate(pc..pc.saturating_add(1));
+        }
+    }
+
+    pub fn is_breakpoint(&self, pc: u64) -> bool {
+        self.breakpoints.contains(&pc)
+    }
+
+    /// Leaves before instructions that may write to these ranges, and no others.
+    pub fn set_watched(&mut self, ranges: &[Range<u64>]) {
+        self.watched = ranges.iter().map(Window::around).collect();
+        self.flush();
     }
 
     /// A translation of one basic block that comes back wherever it goes, for following a thread.

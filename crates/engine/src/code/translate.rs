@@ -7,6 +7,7 @@ mod branches;
 mod leaving;
 mod observed;
 mod operands;
+mod watching;
 
 pub use branches::{prefix_check, prefix_miss};
 
@@ -53,13 +54,21 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let mut cut = wanted.map(Cut::new);
     let stop_at = cache.stop_at();
     let admits = |instruction: &Instruction| {
-        stop_at != Some(instruction.ip()) && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
+        stop_at != Some(instruction.ip())
+            && !cache.is_breakpoint(instruction.ip())
+            && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let placements = events::place(code, &path.instructions);
     let plan = wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted));
+    let stops = cache.is_breakpoint(head) && !cache.is_anonymous();
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);
+    if stops {
+        emitter.leave(head, Exit::Breakpoint { pc: head });
+        emitter.separate_from_last_entry();
+        return emitter.output;
+    }
     if let Some(plan) = plan {
         if plan.needs_engine {
             emitter.leave_to_engine(head);
@@ -112,6 +121,7 @@ impl Emitter<'_> {
     fn path(&mut self, code: &dyn GuestCode, path: &Path, placements: &[Placement]) {
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
+            self.watch(instruction);
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {
                 let branch = path.instructions[placement.branch].ip();
                 self.count_event(placement, instruction, branch);

@@ -41,6 +41,8 @@ pub struct Machine {
     /// What stands for files that are mapped shared.
     pub(super) shared: BTreeMap<u32, File>,
     pub(super) figures: Figures,
+    /// Output is not written out before so many events have passed.
+    pub(super) silent_until: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +82,7 @@ impl Machine {
             tids: BTreeMap::new(),
             shared: BTreeMap::new(),
             figures: Figures::default(),
+            silent_until: 0,
         }
     }
 
@@ -133,7 +136,7 @@ impl Machine {
         }
         self.figures.calls += 1;
         self.pending = None;
-        if self.wishes.output {
+        if self.wishes.output && self.figures.events >= self.silent_until {
             show_output(pending, call.result);
         }
         for effect in call.effects.iter() {
