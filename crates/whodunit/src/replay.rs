@@ -4,10 +4,10 @@ use crate::host::Terminal;
 use crate::last_write::{Inquiry, Question};
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
-use crate::{pack, status, voice};
+use crate::{gdb, pack, status, voice};
 use clap::Args;
 use engine::{Observation, Options, Program, Stopped, Wishes};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use trace::Recording;
@@ -20,7 +20,8 @@ EXIT STATUS:
 
 EXAMPLES:
   whodunit replay latest
-  whodunit replay --quiet --to 5000 server-3";
+  whodunit replay --quiet --to 5000 server-3
+  whodunit replay --gdb latest";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_REPLAY)]
@@ -43,6 +44,19 @@ pub struct Arguments {
     /// Answer a question about memory at the end, on standard output
     #[arg(long, hide = true, value_name = "QUESTION")]
     inquire: Option<Question>,
+    /// Wait for gdb at ADDR (PORT, HOST:PORT or a socket's path) and let it go forwards and backwards
+    #[arg(
+        long,
+        value_name = "ADDR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = gdb::ANYWHERE,
+        conflicts_with_all = ["to", "check", "inquire"]
+    )]
+    gdb: Option<String>,
+    /// Be replayed under a debugger, whose orders come through standard input
+    #[arg(long, hide = true)]
+    debuggee: bool,
     /// The recording: a name that `whodunit ls` shows, a path, or `latest`
     #[arg(value_name = "REC")]
     recording: OsString,
@@ -55,10 +69,19 @@ pub fn run(arguments: Arguments) -> ExitCode {
     };
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     let wishes = Wishes { output: !arguments.quiet, verify: arguments.check, to: arguments.to };
-    let recorded = match session::recorded(&recording, log, wishes) {
+    let mut recorded = match session::recorded(&recording, log, wishes) {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
     };
+    if let Some(address) = &arguments.gdb {
+        return gdb::serve(&subject(&arguments, &log.to_string(), recorded.executable), address);
+    }
+    if arguments.debuggee {
+        recorded.debugger = match gdb::debuggee() {
+            Ok(debugger) => Some(debugger),
+            Err(error) => return refuse(&error.to_string()),
+        };
+    }
     let inquiry = arguments.inquire.clone().map(Inquiry::new);
     let options = Options {
         follow: None,
@@ -76,6 +99,16 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(never) => match never {},
         Err(error) => refuse(&error.to_string()),
     }
+}
+
+/// The same replay, as a process of its own.
+fn subject<'a>(arguments: &'a Arguments, log: &'a str, executable: Vec<u8>) -> gdb::Subject<'a> {
+    let mut words = ["replay", "--debuggee", "--process", log].map(OsStr::new).to_vec();
+    if arguments.quiet {
+        words.push(OsStr::new("--quiet"));
+    }
+    words.push(&arguments.recording);
+    gdb::Subject { words, executable }
 }
 
 fn settings(report: bool) -> Settings {
