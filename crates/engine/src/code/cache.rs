@@ -299,7 +299,9 @@ impl CodeCache {
     pub fn host_for_step(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
         let catalogue = self.catalogue.take();
         let single_steps = std::mem::replace(&mut self.single_steps, true);
+        self.detached = true;
         let host = self.host_for_once(code, pc);
+        self.detached = false;
         self.single_steps = single_steps;
         self.catalogue = catalogue;
         host

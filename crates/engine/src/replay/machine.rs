@@ -270,7 +270,8 @@ impl Machine {
             EndKind::Aborted(_) => return Handled::Stop(Stopped::Cut { event: number }),
         };
         // Killed between a call and the next instruction.
-        let here = matches!(ending.kind, EndKind::Killed(_)) && ending.clock == context.clock();
+        let pc = ending.backtrace.iter().next().unwrap_or(context.pc);
+        let here = matches!(ending.kind, EndKind::Killed(_)) && (ending.clock, pc) == (context.clock(), context.pc);
         if there || here && ending.details.first() == Some(&BETWEEN) { Handled::Finish } else { Handled::NotYet }
     }
 

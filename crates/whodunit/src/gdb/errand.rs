@@ -84,10 +84,11 @@ impl Job {
 
     /// What the server is told of a place.
     pub fn report(why: &Why, reason: Reason, guest: &mut Guest<'_>) -> Stop {
-        let previous = guest.pieces().1.map(words_of);
+        let (piece, previous) = guest.pieces();
+        let (first, previous) = (piece.first, previous.map(words_of));
         let fresh = matches!(why, Why::Began | Why::Events);
         let thread = guest.place().thread;
-        Stop { why: reason, mark: mark_of(guest), thread, fresh, previous, hit: None, steps: 0 }
+        Stop { why: reason, mark: mark_of(guest), thread, fresh, first, previous, hit: None, steps: 0 }
     }
 
     fn pursue(&mut self, why: &Why, guest: &mut Guest<'_>) -> Result<Orders, Reason> {

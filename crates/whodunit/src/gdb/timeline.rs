@@ -13,6 +13,8 @@ use std::os::unix::net::UnixStream;
 /// At most so many checkpoints of a first run are kept, and so many that going back has left behind.
 const MOST_LASTING: usize = 40;
 const MOST_PASSING: usize = 8;
+/// How much of its clock a thread runs, from a checkpoint that is made for a step back.
+const LEEWAY: u64 = 8;
 
 /// A process that replays, and waits.
 pub struct Process {
@@ -26,6 +28,14 @@ struct Checkpoint {
     lasts: bool,
 }
 
+/// A way that was found by going back, which leads to places further back.
+struct Trail {
+    base: Process,
+    /// How many instructions after the base the present place is.
+    steps: u64,
+    mark: Mark,
+}
+
 pub struct Timeline {
     /// By place; the first is where the recording begins.
     checkpoints: Vec<Checkpoint>,
@@ -33,6 +43,7 @@ pub struct Timeline {
     /// Where the current process stands.
     pub stop: Stop,
     pub stops: Stops,
+    trail: Option<Trail>,
     /// The guest's output was shown up to this event.
     shown: u64,
     /// Every how many pauses a checkpoint is made, and how many have been.
@@ -84,7 +95,7 @@ impl Timeline {
         let current = first.fork()?;
         let beginning = Checkpoint { process: first, stop: stop.clone(), lasts: true };
         let (stops, shown) = (Stops::default(), stop.mark.event);
-        Ok(Timeline { checkpoints: vec![beginning], current, stop, stops, shown, stride: 1, pauses: 0 })
+        Ok(Timeline { checkpoints: vec![beginning], current, stop, stops, trail: None, shown, stride: 1, pauses: 0 })
     }
 
     pub fn threads(&self) -> io::Result<Vec<Thread>> {
@@ -192,31 +203,48 @@ impl Timeline {
         if self.is_at_beginning() {
             return Ok(false);
         }
-        let near = match self.place_before(ears, here)? {
-            Some(near) => near,
-            None => return Ok(false),
+        let known = self.trail.take().filter(|trail| trail.mark == here && trail.steps > 0);
+        let (base, steps) = match known {
+            Some(trail) => (trail.base, trail.steps),
+            None => match self.way_to(ears, here)? {
+                Some(way) => way,
+                None => return Ok(false),
+            },
         };
+        let process = base.fork()?;
+        let steps = steps.saturating_sub(1);
+        let stop = process.run(ears, &blind(Aim::Steps(steps)))?;
+        check(&stop)?;
+        self.trail = Some(Trail { base, steps, mark: stop.mark });
+        self.stop = Stop { why: Reason::Stepped, ..stop };
+        self.current = process;
+        Ok(true)
+    }
+
+    /// A process shortly before the place, and by how many instructions.
+    fn way_to(&mut self, ears: &mut Ears, here: Mark) -> io::Result<Option<(Process, u64)>> {
+        let Some(near) = self.place_before(ears, here)? else { return Ok(None) };
+        // Where the same instruction is reached several times, the last time before is nearest.
         let same = Stops { breakpoints: BTreeSet::from([here.pc]), watched: Vec::new() };
-        let errand = |aim| Errand { aim, stops: same.clone(), shown: u64::MAX };
+        let errand = |aim| Errand { stops: same.clone(), ..blind(aim) };
         let found = self.checkpoints[near].process.fork()?.run(ears, &errand(Aim::To(here)))?;
         check(&found)?;
         let base = self.checkpoints[near].process.fork()?;
         if let Some(hit) = found.hit {
             check(&base.run(ears, &errand(Aim::Hit(hit)))?)?;
         }
-        let counted = base.fork()?.run(ears, &errand(Aim::Count(here)))?;
+        let counted = base.fork()?.run(ears, &blind(Aim::Count(here)))?;
         check(&counted)?;
-        let stop = base.run(ears, &errand(Aim::Steps(counted.steps.saturating_sub(1))))?;
-        check(&stop)?;
-        self.stop = Stop { why: Reason::Stepped, ..stop };
-        self.current = base;
-        Ok(true)
+        Ok(Some((base, counted.steps)))
     }
 
     /// A checkpoint a few instructions before a place.
     fn place_before(&mut self, ears: &mut Ears, here: Mark) -> io::Result<Option<usize>> {
         if let Some(from) = self.last_before(here) {
-            let near = self.checkpoint_before(ears, from, here.event, here.clock)?;
+            // Further back than need be: the next step back needs it.
+            let clock = here.clock.saturating_sub(LEEWAY).max(self.stop.first);
+            let from = self.last_before(Mark { clock, ..here }).unwrap_or(from);
+            let near = self.checkpoint_before(ears, from, here.event, clock)?;
             if self.checkpoints[near].stop.mark != here {
                 return Ok(Some(near));
             }
@@ -242,8 +270,7 @@ impl Timeline {
     /// Makes a checkpoint shortly before the clock is reached, from the one at `from`; tells where it is in the list.
     fn checkpoint_before(&mut self, ears: &mut Ears, from: usize, event: u64, clock: u64) -> io::Result<usize> {
         let process = self.checkpoints[from].process.fork()?;
-        let errand = Errand { aim: Aim::Before { event, clock }, stops: Stops::default(), shown: u64::MAX };
-        let stop = process.run(ears, &errand)?;
+        let stop = process.run(ears, &blind(Aim::Before { event, clock }))?;
         check(&stop)?;
         if let Some(known) = self.checkpoints.iter().position(|checkpoint| checkpoint.stop.mark == stop.mark) {
             return Ok(known);
@@ -270,6 +297,11 @@ impl Timeline {
     fn errand(&self, aim: Aim) -> Errand {
         Errand { aim, stops: self.stops.clone(), shown: u64::MAX }
     }
+}
+
+/// A run that stops nowhere else and shows nothing.
+fn blind(aim: Aim) -> Errand {
+    Errand { aim, stops: Stops::default(), shown: u64::MAX }
 }
 
 /// A place that was found before must be found again, unless the user has lost patience.

@@ -109,6 +109,8 @@ pub struct Stop {
     pub thread: u32,
     /// No instruction has run since the last event.
     pub fresh: bool,
+    /// The clock when the last event had happened.
+    pub first: u64,
     /// What ran between the last event and the one before: events, first and last clock.
     pub previous: Option<(u64, u64, u64)>,
     /// The last of the stops that the run came by.
