@@ -236,6 +236,8 @@ impl State {
     /// What the debugger is to be asked, if anything. A change of memory comes first: it belongs to what has run.
     fn reason(&mut self) -> Option<Why> {
         if let Some(index) = self.watched.iter_mut().position(Watched::has_changed) {
+            // The step that changed it is told with the change.
+            self.why.take_if(|why| matches!(why, Why::Stepped));
             return Some(Why::Written(index));
         }
         match &self.ended {

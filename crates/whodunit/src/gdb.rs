@@ -20,6 +20,7 @@ use gdbstub::conn::ConnectionExt;
 use gdbstub::stub::run_blocking::{BlockingEventLoop, Event, WaitForStopReasonError};
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::net::{TcpListener, TcpStream};
@@ -36,6 +37,8 @@ pub const ANYWHERE: &str = "127.0.0.1:0";
 /// A process that replays gets its orders through standard input.
 pub fn debuggee() -> io::Result<Box<dyn Debugger>> {
     let server = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Copies of this process must not hold the server's end of a conversation that is not theirs.
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     Ok(Box::new(Debuggee::new(server)))
 }
 
@@ -105,7 +108,11 @@ where
         ) => Ok(()),
         // gdb may go without a word.
         Err(error) if error.is_connection_error() => Ok(()),
-        Err(error) => Err(io::Error::other(error.to_string())),
+        Err(error) => match error.into_target_error() {
+            Some(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+            Some(error) => Err(error),
+            None => Err(io::Error::other("gdb said something that is not its protocol")),
+        },
     }
 }
 

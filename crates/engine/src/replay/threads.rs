@@ -2,8 +2,8 @@
 
 use super::machine::{Machine, Pending};
 use crate::context::{Context, RAX, RSP};
-use crate::engine::{Engine, ThreadFacts};
 use crate::debug::ThreadRegisters;
+use crate::engine::{Engine, ThreadFacts};
 use crate::signals::frame::{self, XState};
 use sched::ThreadId;
 

@@ -46,7 +46,7 @@ impl Ears {
         let mut byte = [0];
         let Some(gdb) = &mut self.gdb else { return Ok(false) };
         match gdb.read(&mut byte)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => Err(io::ErrorKind::ConnectionAborted.into()),
             _ => Ok(byte[0] == CONTROL_C),
         }
     }

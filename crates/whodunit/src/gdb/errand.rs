@@ -202,7 +202,9 @@ impl Job {
         let pc = guest.place().pc;
         let extra = match self.errand.aim {
             Aim::Hit(hit) => hit.extra,
-            Aim::To(mark) => Some(mark.pc).filter(|_| matches!(nearness(guest, mark.event, mark.clock), Nearness::Near)),
+            Aim::To(mark) => {
+                Some(mark.pc).filter(|_| matches!(nearness(guest, mark.event, mark.clock), Nearness::Near))
+            }
             _ => return false,
         };
         self.errand.stops.breakpoints.contains(&pc) || extra == Some(pc)
@@ -292,7 +294,9 @@ fn ending(why: &Why) -> Option<Reason> {
                 "the replay went another way than was recorded, at event {}: {} was recorded, {} came",
                 divergence.event, divergence.expected, divergence.got
             ),
-            Stopped::Cut { event } => format!("the recording ends here, after event {event}; the program had not ended"),
+            Stopped::Cut { event } => {
+                format!("the recording ends here, after event {event}; the program had not ended")
+            }
             Stopped::Asked { event } => format!("stopped before event {event}"),
             Stopped::Executed { event } => {
                 format!("the program executes another one here, at event {event}; see `whodunit show` for its process")

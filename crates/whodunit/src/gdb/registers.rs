@@ -43,7 +43,8 @@ impl AllRegisters {
     pub fn of(thread: &Thread) -> AllRegisters {
         let state = &thread.legacy;
         let bytes = |at: usize, length: usize| state.get(at..at + length).unwrap_or(&[]);
-        let word = |at: usize, length: usize| bytes(at, length).iter().rev().fold(0, |sum, &byte| sum << 8 | u32::from(byte));
+        let word =
+            |at: usize, length: usize| bytes(at, length).iter().rev().fold(0, |sum, &byte| sum << 8 | u32::from(byte));
         let mut core = X86_64CoreRegs {
             regs: ORDER.map(|number| thread.general[number]),
             eflags: thread.rflags as u32,

@@ -97,9 +97,8 @@ fn writes_of(factory: &mut InstructionInfoFactory, instruction: &Instruction) ->
         || instruction.is_vsib()
         || instruction.mnemonic() == Mnemonic::Enter
         || instruction.mnemonic() == Mnemonic::Pop && into_memory;
-    let mut writes = memory_used(factory, instruction).filter(|memory| {
-        !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead)
-    });
+    let mut writes = memory_used(factory, instruction)
+        .filter(|memory| !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead));
     match (writes.next(), writes.next()) {
         (None, _) => Writes::Nowhere,
         (Some(memory), None) if !unusual && is_sum(memory) => Writes::At(*memory),
