@@ -22,7 +22,7 @@ fn breakpoints_stacks_and_values() {
     let recorded = record("sum", SUM);
     let line = recorded.line("return result");
     let session = recorded.debug(&format!(
-        "break {line}\ncontinue\nbacktrace\nprint result\ncontinue\nprint result\nup\nprint sum\nfinish\nnext\nprint i\n"
+        "break {line}\ncontinue\nbacktrace\nprint result\ncontinue\nprint result\nup\nprint sum\ndown\nfinish\nnext\nnext\nprint i\n"
     ));
     session.shows(&[
         "in _start ()",
