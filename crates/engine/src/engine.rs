@@ -4,6 +4,7 @@ use crate::code::cache::{CacheStats, Exit};
 use crate::code::observe::RecordFacts;
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault};
+use crate::debug::Debugging;
 use crate::journal::Writing;
 use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
 use crate::private::PrivateDescriptors;
@@ -210,6 +211,11 @@ impl Engine {
             Tape::Replay(replay) => Some(replay),
             _ => None,
         }
+    }
+
+    /// The debugger, if the run is a replay that has one.
+    pub fn debugging(&self) -> Option<&Debugging> {
+        self.replaying().and_then(Replay::debugging)
     }
 
     /// Where the thread is, by program counters, the innermost first.

@@ -10,6 +10,7 @@ use crate::code::cache::CodeCache;
 use crate::code::memory::{BranchTable, CodeMemory};
 use crate::code::path::Limits;
 use crate::context::{self, RSP};
+use crate::debug::Debugger;
 use crate::engine::{Engine, Host, Options, Tape};
 use crate::journal::{self, Journal, Writing};
 use crate::kernel;
@@ -105,6 +106,8 @@ pub struct Recorded {
     pub wishes: Wishes,
     /// What to do differently, if anything.
     pub plan: Option<Plan>,
+    /// Who decides where to stop on the way, if anybody.
+    pub debugger: Option<Box<dyn Debugger>>,
 }
 
 /// Runs a recording in this process; returns only if it could not be started.
@@ -122,7 +125,7 @@ pub fn replay(
     let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
     observe(&mut cache, &options);
     cache.intercepts = true;
-    cache.stop_at_places(recorded.plan.iter().flat_map(Plan::places));
+    cache.set_places(recorded.plan.iter().flat_map(Plan::places).collect());
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
@@ -130,7 +133,8 @@ pub fn replay(
     let process =
         Process { executable: recorded.executable, command_line: recorded.command_line, ..Process::default() };
     let world = World::new(cache, space, Actions::default(), process);
-    let replay = Replay::new(recorded.first, recorded.others, recorded.files, recorded.wishes, recorded.plan);
+    let Recorded { first, others, files, wishes, plan, debugger, .. } = recorded;
+    let replay = Replay::new(first, others, files, wishes, plan).under(debugger);
     // The recording says where it begins.
     start(world, (0, 0), options, policy, private, host, Tape::Replay(Box::new(replay)))
 }

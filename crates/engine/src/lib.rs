@@ -6,6 +6,7 @@
 
 mod code;
 mod context;
+mod debug;
 mod engine;
 mod file_changes;
 mod guest_code;
@@ -31,6 +32,7 @@ mod x87;
 
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
+pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Why};
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
 pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};

@@ -8,6 +8,7 @@
 mod answers;
 mod calls;
 mod course;
+mod debugged;
 mod free;
 mod futexes;
 mod kept;
@@ -23,6 +24,7 @@ mod whatif;
 mod words;
 
 use crate::context::{Context, Fault, R11, RAX, RCX, SLICE};
+use crate::debug::{Debugger, Debugging, Ended, Why};
 use crate::engine::{Engine, ThreadFacts};
 use crate::kernel;
 use crate::signals::deliver;
@@ -94,6 +96,7 @@ pub struct Figures {
 
 pub struct Replay {
     state: Mutex<State>,
+    debugging: Option<Debugging>,
 }
 
 /// A part of a recording: a process that was forked begins with its parents' parts.
@@ -111,6 +114,8 @@ struct State {
     machine: Machine,
     /// What the run is to do differently, if anything.
     what_if: Option<Box<WhatIf>>,
+    /// After so many events, a debugger is to be asked at this clock.
+    due: Option<(u64, u64)>,
 }
 
 impl Replay {
@@ -119,8 +124,17 @@ impl Replay {
         others.reverse();
         let machine = Machine::new(files, wishes);
         let what_if = plan.map(|plan| Box::new(WhatIf::new(plan)));
-        let state = State { cursor: first.cursor, until: first.until, legs: others, machine, what_if };
-        Replay { state: Mutex::new(state) }
+        let state = State { cursor: first.cursor, until: first.until, legs: others, machine, what_if, due: None };
+        Replay { state: Mutex::new(state), debugging: None }
+    }
+
+    /// Lets a debugger decide where to stop.
+    pub fn under(self, debugger: Option<Box<dyn Debugger>>) -> Replay {
+        Replay { debugging: debugger.map(Debugging::new), ..self }
+    }
+
+    pub fn debugging(&self) -> Option<&Debugging> {
+        self.debugging.as_ref()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -136,6 +150,7 @@ impl Replay {
     pub fn system_call(&self, engine: &Engine, context: &mut Context, next: u64) {
         let number = context.gpr[RAX];
         let arguments = syscalls::arguments_of(context);
+        let overwritten = (context.gpr[RCX], context.gpr[R11]);
         context.gpr[RCX] = next;
         context.gpr[R11] = context.rflags;
         context.pc = next;
@@ -144,6 +159,11 @@ impl Replay {
         match state.free_run(engine, context) {
             Some(mut run) => run.call(),
             None => state.follow(engine, context),
+        }
+        if self.debugging.as_ref().is_some_and(Debugging::has_ended) {
+            // The guest stays at the instruction that ended it.
+            (context.gpr[RCX], context.gpr[R11]) = overwritten;
+            context.pc = next - SYSCALL_LENGTH;
         }
     }
 
@@ -160,6 +180,9 @@ impl Replay {
             state.follow(engine, context);
         } else {
             state.arm(context);
+            if let Some(debugging) = &self.debugging {
+                debugging.note(if state.is_due(context) { Why::Due } else { Why::Slice });
+            }
         }
         state.machine.at_stop = false;
     }
@@ -171,10 +194,11 @@ impl Replay {
         if state.free_run(engine, context).is_none() {
             state.follow(engine, context);
             // A fault that nothing came of would come again and again.
-            let still_here = state.machine.faulted.filter(|_| state.free_run(engine, context).is_none());
-            if let Some(Fault { signal, address, .. }) = still_here {
+            let has_ended = self.debugging.as_ref().is_some_and(Debugging::has_ended);
+            let is_left = has_ended || state.free_run(engine, context).is_some();
+            if let Some(Fault { signal, address, .. }) = state.machine.faulted.filter(|_| !is_left) {
                 let stopped = state.diverged(context, &format!("signal {signal} at {address:#x}"));
-                end(engine, &stopped);
+                end(engine, stopped);
             }
         }
         state.machine.faulted = None;
@@ -200,12 +224,14 @@ impl Replay {
             Some(values) => {
                 state.take();
                 state.arm(context);
+                state.tell_debugger(engine, context, context.clock());
                 values
             }
             None => {
                 let stopped =
                     state.cut().unwrap_or_else(|| state.diverged(context, "an instruction that asks the machine"));
-                end(engine, &stopped)
+                end(engine, stopped);
+                Vec::new()
             }
         }
     }
@@ -234,6 +260,7 @@ impl State {
 
     /// Handles events until the thread is to run on.
     fn follow(&mut self, engine: &Engine, context: &mut Context) {
+        let (events, clock) = (self.machine.figures.events, context.clock());
         loop {
             if let Some(next) = self.cursor.peek().map(|record| record.number)
                 && self.leaves_at_event(engine, context, next)
@@ -243,10 +270,12 @@ impl State {
             let State { cursor, machine, legs, what_if, .. } = self;
             let Some(record) = cursor.peek() else {
                 let cut = Stopped::Cut { event: machine.figures.events };
-                end(engine, &machine.executing.map_or(cut, |event| Stopped::Executed { event }));
+                end(engine, machine.executing.map_or(cut, |event| Stopped::Executed { event }));
+                break;
             };
             if legs.is_empty() && machine.wishes.to == Some(record.number) {
-                end(engine, &Stopped::Asked { event: record.number });
+                end(engine, Stopped::Asked { event: record.number });
+                break;
             }
             let handled = machine.handle(engine, context, record.number, &record.event);
             match handled {
@@ -262,11 +291,18 @@ impl State {
                         whatif::finish(engine, machine, what_if, context, ending.kind, machine.faulted);
                     }
                     finish(engine, machine, context, &ending);
+                    break;
                 }
-                Handled::Stop(stopped) => end(engine, &stopped),
+                Handled::Stop(stopped) => {
+                    end(engine, stopped);
+                    break;
+                }
             }
         }
         self.arm(context);
+        if self.machine.figures.events != events {
+            self.tell_debugger(engine, context, clock);
+        }
     }
 
     /// The clock at which the thread must stop for the next event, if that is what the event waits for.
@@ -285,7 +321,9 @@ impl State {
     /// Lets the thread run to where the next event wants it.
     fn arm(&mut self, context: &mut Context) {
         let planned = self.what_if.as_ref().and_then(|what_if| what_if.course.clock_for(context.thread));
-        let stop = self.target(context).into_iter().chain(planned.filter(|clock| *clock >= context.clock())).min();
+        let due = self.due.filter(|(events, _)| *events == self.machine.figures.events).map(|(_, clock)| clock);
+        let planned = planned.filter(|clock| *clock >= context.clock());
+        let stop = self.target(context).into_iter().chain(planned).chain(due).min();
         let left = stop.map_or(SLICE, |clock| clock.saturating_sub(context.clock()) as i64);
         context.set_quantum(left.min(SLICE));
     }
@@ -298,6 +336,18 @@ impl State {
                 Some(Stopped::Cut { event: number })
             }
             _ => None,
+        }
+    }
+
+    /// Whether a debugger wants to be asked here.
+    fn is_due(&self, context: &Context) -> bool {
+        self.due.is_some_and(|(events, clock)| events == self.machine.figures.events && clock <= context.clock())
+    }
+
+    /// Events have been carried out, to which a thread came whose clock was `last`.
+    fn tell_debugger(&self, engine: &Engine, context: &Context, last: u64) {
+        if let Some(debugging) = engine.debugging() {
+            debugging.passed(last, self.machine.figures.events, context.clock());
         }
     }
 
@@ -315,13 +365,27 @@ impl State {
     }
 }
 
-fn end(engine: &Engine, stopped: &Stopped) -> ! {
+/// The length of the instruction that makes a system call.
+const SYSCALL_LENGTH: u64 = 2;
+
+/// The replay leads no further: a debugger may still look around, all others end.
+fn end(engine: &Engine, stopped: Stopped) {
+    if let Some(debugging) = engine.debugging() {
+        return debugging.end(Ended::Stopped(stopped));
+    }
     engine.settle_observer();
-    kernel::leave(engine.replay_stopped(stopped))
+    kernel::leave(engine.replay_stopped(&stopped))
 }
 
 /// Ends as the guest ended.
-fn finish(engine: &Engine, machine: &mut Machine, context: &mut Context, ending: &End<'_>) -> ! {
+fn finish(engine: &Engine, machine: &mut Machine, context: &mut Context, ending: &End<'_>) {
+    if let Some(debugging) = engine.debugging() {
+        return debugging.end(match ending.kind {
+            EndKind::Killed(death) => Ended::Killed(death.signal as i32),
+            EndKind::Exited(status) => Ended::Exited(status),
+            EndKind::Aborted(_) => Ended::Stopped(Stopped::Cut { event: machine.figures.events }),
+        });
+    }
     machine.figures.events += 1;
     engine.replay_finished(machine.figures);
     match ending.kind {

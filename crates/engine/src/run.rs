@@ -4,6 +4,7 @@ use crate::code::cache::{Exit, Trap};
 use crate::code::hot::Follower;
 use crate::code::path::decode_at;
 use crate::context::{Context, Fault, RAX, RDI, RSP, Standing};
+use crate::debug::Next;
 use crate::engine::Engine;
 use crate::guest_code::LiveCode;
 use crate::instructions;
@@ -38,7 +39,14 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
     let mut follower: Option<Follower> = None;
     let mut passing = None;
     let mut host = LOOK_UP;
+    let debugging = engine.debugging();
     loop {
+        let next = debugging.map_or(Next::Planned, |debugging| debugging.before(engine, context));
+        let alone = matches!(next, Next::Alone);
+        if !matches!(next, Next::Planned) {
+            follower = None;
+            host = if alone { engine.world().host_for_step(context.pc) } else { LOOK_UP };
+        }
         if host == LOOK_UP {
             host = look_up(engine, context);
         }
@@ -74,6 +82,9 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         if exit != Exit::Interrupted {
             context.standing = Standing::Anywhere;
         }
+        if let Some(debugging) = debugging {
+            debugging.after(exit, alone);
+        }
         host = match exit {
             Exit::SystemCall { next } => match system_call(engine, context, next) {
                 Flow::Goes => LOOK_UP,
@@ -84,7 +95,7 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
                 step = begin_step(engine, context);
                 engine.world().host_for_step(pc)
             }
-            Exit::Place { pc } => {
+            Exit::Place { pc } if debugging.is_none() => {
                 context.pc = pc;
                 passing =
                     engine.replaying().is_none_or(|replay| replay.place(engine, context)).then_some(context.thread);
@@ -175,7 +186,11 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
             context.pc = target;
             return engine.world().link(target, link);
         }
-        Exit::Fault => return fault(engine, context),
+        Exit::Fault => {
+            let host = fault(engine, context);
+            end_faulting_step(engine, context);
+            return host;
+        }
         Exit::Instruction { pc } => {
             context.pc = pc;
             ask_machine(engine, context);
@@ -183,19 +198,28 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
         Exit::Unfetchable { pc, address } => {
             context.pc = pc;
             unfetchable(engine, context, address);
+            end_faulting_step(engine, context);
         }
         Exit::Trap { pc, kind } => {
             context.pc = pc;
             trap(engine, context, kind);
+            end_faulting_step(engine, context);
         }
+        Exit::Place { pc } | Exit::Watch { pc } => context.pc = pc,
         Exit::Interrupted
         | Exit::SystemCall { .. }
         | Exit::Step { .. }
-        | Exit::Place { .. }
         | Exit::Budget { .. }
         | Exit::Arrived { .. } => {}
     }
     LOOK_UP
+}
+
+/// A debugger's step ends where a fault takes the thread elsewhere.
+fn end_faulting_step(engine: &Engine, context: &Context) {
+    if let Some(debugging) = engine.debugging() {
+        debugging.after_fault(context.pc);
+    }
 }
 
 /// Looks at the instruction that is to run by itself.

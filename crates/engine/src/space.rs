@@ -281,6 +281,12 @@ impl GuestSpace {
             .collect()
     }
 
+    /// Mappings that show parts of the object, by where they begin.
+    pub fn views_of(&self, object: (u64, u64)) -> Vec<(u64, Mapping)> {
+        let shows = |mapping: &Mapping| mapping.shared.is_some_and(|shared| shared.object == object);
+        self.mappings.iter().filter(|(_, mapping)| shows(mapping)).map(|(&start, &mapping)| (start, mapping)).collect()
+    }
+
     #[cfg(test)]
     fn mappings(&self) -> impl Iterator<Item = (u64, Mapping)> + '_ {
         self.mappings.iter().map(|(&start, &mapping)| (start, mapping))

@@ -66,7 +66,17 @@ pub fn recorded(recording: &Recording, log: u32, wishes: Wishes) -> Result<Recor
         (start.layout.to_vec(), start.program.to_vec(), words)
     })?;
     let files = Box::new(Originals::new(recording.folder()));
-    Ok(Recorded { first, others: legs, files, executable, command_line, fixed_span: span(&layout), wishes, plan: None })
+    Ok(Recorded {
+        first,
+        others: legs,
+        files,
+        executable,
+        command_line,
+        fixed_span: span(&layout),
+        wishes,
+        plan: None,
+        debugger: None,
+    })
 }
 
 fn span(layout: &[u8]) -> Option<(u64, u64)> {

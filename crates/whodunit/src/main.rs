@@ -5,6 +5,7 @@ mod doctor;
 mod environment;
 mod events;
 mod followed;
+mod gdb;
 mod host;
 mod last_write;
 mod ls;

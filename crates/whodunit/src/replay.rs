@@ -4,11 +4,11 @@ use crate::host::Terminal;
 use crate::last_write::{Inquiry, Question};
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
-use crate::{pack, rerun, status, voice};
+use crate::{gdb, pack, rerun, status, voice};
 use clap::Args;
 use engine::{Observation, Options, Program, Stopped, Wishes};
 use session::rerun::Plan;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use trace::Recording;
@@ -21,7 +21,8 @@ EXIT STATUS:
 
 EXAMPLES:
   whodunit replay latest
-  whodunit replay --quiet --to 5000 server-3";
+  whodunit replay --quiet --to 5000 server-3
+  whodunit replay --gdb latest";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_REPLAY)]
@@ -47,6 +48,19 @@ pub struct Arguments {
     /// Leave the recording as this plan has it, and tell the outcome on standard output
     #[arg(long, hide = true, value_name = "PLAN")]
     rerun: Option<String>,
+    /// Wait for gdb at ADDR (PORT, HOST:PORT or a socket's path) and let it go forwards and backwards
+    #[arg(
+        long,
+        value_name = "ADDR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = gdb::ANYWHERE,
+        conflicts_with_all = ["to", "check", "inquire"]
+    )]
+    gdb: Option<String>,
+    /// Be replayed under a debugger, whose orders come through standard input
+    #[arg(long, hide = true)]
+    debuggee: bool,
     /// The recording: a name that `whodunit ls` shows, a path, or `latest`
     #[arg(value_name = "REC")]
     recording: OsString,
@@ -63,6 +77,15 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
     };
+    if let Some(address) = &arguments.gdb {
+        return gdb::serve(&subject(&arguments, &log.to_string(), recorded.executable), address);
+    }
+    if arguments.debuggee {
+        recorded.debugger = match gdb::debuggee() {
+            Ok(debugger) => Some(debugger),
+            Err(error) => return refuse(&error.to_string()),
+        };
+    }
     match planned(arguments.rerun.as_deref(), &recording, log) {
         Ok(plan) => recorded.plan = plan,
         Err(problem) => return refuse(&problem),
@@ -92,6 +115,16 @@ fn planned(text: Option<&str>, recording: &Recording, log: u32) -> Result<Option
     let Some(text) = text else { return Ok(None) };
     let plan = Plan::read(text).map_err(|error| error.to_string())?;
     rerun::prepare(&plan, recording, log).map(Some)
+}
+
+/// The same replay, as a process of its own.
+fn subject<'a>(arguments: &'a Arguments, log: &'a str, executable: Vec<u8>) -> gdb::Subject<'a> {
+    let mut words = ["replay", "--debuggee", "--process", log].map(OsStr::new).to_vec();
+    if arguments.quiet {
+        words.push(OsStr::new("--quiet"));
+    }
+    words.push(&arguments.recording);
+    gdb::Subject { words, executable }
 }
 
 fn settings(report: bool) -> Settings {

@@ -36,12 +36,14 @@ pub enum Exit {
     Budget { pc: u64, branch: u64, amount: u8, record: Option<(u32, u16)> },
     /// The instruction at `pc` is to be observed by the engine, before and after it has run.
     Step { pc: u64 },
-    /// The thread is about to run an instruction that a plan speaks of.
+    /// The thread is about to run an instruction that a plan or a debugger speaks of.
     Place { pc: u64 },
     /// The instruction at `pc` asks the machine, and the run is written down or comes from a recording.
     Instruction { pc: u64 },
     /// The end of a run up to a given instruction.
     Arrived { pc: u64 },
+    /// The instruction at `pc` may write to watched memory.
+    Watch { pc: u64 },
     /// The instruction at `pc` cannot be fetched because of `address`.
     Unfetchable { pc: u64, address: u64 },
     /// The bytes at `pc` are no instruction, or one that raises a fixed trap.
@@ -167,6 +169,25 @@ pub struct CodeCache {
     pub intercepts: bool,
     /// Instructions before which translated code leaves.
     places: BTreeSet<u64>,
+    /// Where stores leave.
+    pub(super) watched: Vec<Window>,
+}
+
+/// Addresses at which a store may touch watched memory: `1 << shift` bytes from `start` on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    pub start: u64,
+    pub shift: u8,
+}
+
+impl Window {
+    /// No store that is checked is wider.
+    pub const WIDEST_STORE: u64 = 64;
+
+    fn around(range: &Range<u64>) -> Window {
+        let length = (range.end - range.start + Window::WIDEST_STORE).next_power_of_two();
+        Window { start: range.start.wrapping_sub(Window::WIDEST_STORE), shift: length.ilog2() as u8 }
+    }
 }
 
 const PAGE: u64 = 4096;
@@ -210,6 +231,7 @@ impl CodeCache {
             single_steps: false,
             intercepts: false,
             places: BTreeSet::new(),
+            watched: Vec::new(),
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
         cache.empty = cache.memory.mark();
@@ -228,13 +250,17 @@ impl CodeCache {
         self.single_steps = true;
     }
 
-    /// Leaves translated code before each of these instructions, by [`Exit::Place`].
-    pub fn stop_at_places(&mut self, places: impl Iterator<Item = u64>) {
-        self.places.extend(places);
+    /// Leaves translated code before the instructions at these addresses and no others, by [`Exit::Place`].
+    pub fn set_places(&mut self, places: BTreeSet<u64>) {
+        let old = std::mem::replace(&mut self.places, places);
+        let changed: Vec<u64> = old.symmetric_difference(&self.places).copied().collect();
+        for pc in changed {
+            self.invalidate(pc..pc.saturating_add(1));
+        }
     }
 
-    /// Whether the unit under translation may not run the instruction at `pc` but must leave before it.
-    pub(super) fn stops_before(&self, pc: u64) -> bool {
+    /// Whether translated code leaves before the instruction at `pc`.
+    pub fn is_place(&self, pc: u64) -> bool {
         self.places.contains(&pc)
     }
 
@@ -291,7 +317,9 @@ impl CodeCache {
     pub fn host_for_step(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
         let catalogue = self.catalogue.take();
         let single_steps = std::mem::replace(&mut self.single_steps, true);
+        self.detached = true;
         let host = self.host_for_once(code, pc);
+        self.detached = false;
         self.single_steps = single_steps;
         self.catalogue = catalogue;
         host
@@ -335,13 +363,25 @@ impl CodeCache {
 
     /// Takes a sample of where threads are; tells whether the thread should be followed.
     pub fn sample(&mut self, branch: u64) -> bool {
-        // A hot path would run past the places where threads are to leave.
-        self.catalogue.is_none() && !self.single_steps && self.places.is_empty() && self.heat.sample(branch)
+        self.catalogue.is_none() && !self.single_steps && self.heat.sample(branch)
     }
 
     /// What a followed thread that goes on at `pc` should do.
     pub fn follow(&mut self, code: &dyn GuestCode, follower: &mut Follower, pc: u64) -> Next {
-        follower.at(code, &mut self.heat, pc)
+        match follower.at(code, &mut self.heat, pc) {
+            Next::Run(block) if self.stops_within(&block) => Next::Done(None),
+            next => next,
+        }
+    }
+
+    fn stops_within(&self, block: &Path) -> bool {
+        !self.places.is_empty() && block.instructions.iter().any(|instruction| self.is_place(instruction.ip()))
+    }
+
+    /// Leaves before instructions that may write to these ranges, and no others.
+    pub fn set_watched(&mut self, ranges: &[Range<u64>]) {
+        self.watched = ranges.iter().map(Window::around).collect();
+        self.flush();
     }
 
     /// A translation of one basic block that comes back wherever it goes, for following a thread.

@@ -7,6 +7,7 @@ mod branches;
 mod leaving;
 mod observed;
 mod operands;
+mod watching;
 
 pub use branches::{prefix_check, prefix_miss};
 
@@ -58,7 +59,7 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let wanted = cache.catalogue().map(|catalogue| catalogue.wanted);
     let mut cut = wanted.map(Cut::new);
     let stop_at = cache.stop_at();
-    if cache.stops_before(head) && !cache.is_anonymous() {
+    if cache.is_place(head) && !cache.is_anonymous() {
         let mut emitter = Emitter::new(cache, asm, 0);
         emitter.entry(head);
         emitter.leave_for(head, Exit::Place { pc: head });
@@ -66,7 +67,7 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     }
     let admits = |instruction: &Instruction| {
         stop_at != Some(instruction.ip())
-            && !cache.stops_before(instruction.ip())
+            && !cache.is_place(instruction.ip())
             && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
@@ -144,6 +145,7 @@ impl Emitter<'_> {
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
             self.index = index;
+            self.watch(instruction);
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {
                 let branch = path.instructions[placement.branch].ip();
                 self.count_event(placement, instruction, branch);

@@ -44,6 +44,8 @@ pub struct Machine {
     /// Where what the guest writes goes.
     streams: Streams,
     pub(super) figures: Figures,
+    /// Output is not written out before so many events have passed.
+    pub(super) silent_until: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +86,7 @@ impl Machine {
             shared: BTreeMap::new(),
             streams: Streams::default(),
             figures: Figures::default(),
+            silent_until: 0,
         }
     }
 
@@ -120,7 +123,7 @@ impl Machine {
             Event::Registers(registers) => return self.registers(engine, context, registers),
             Event::Change(change) => self.change_file(engine, change),
             Event::Stream(change) => self.streams.set(*change),
-            Event::Output(output) if self.wishes.output => self.show(output.descriptor, output.bytes),
+            Event::Output(output) if self.shows_output() => self.show(output.descriptor, output.bytes),
             Event::Exec(_) if self.pending.is_none() => return Handled::NotYet,
             Event::Exec(_) => self.executing = Some(number),
             Event::End(ending) => return self.ending(context, number, ending),
@@ -128,6 +131,10 @@ impl Machine {
             _ => {}
         }
         Handled::Go
+    }
+
+    fn shows_output(&self) -> bool {
+        self.wishes.output && self.figures.events >= self.silent_until
     }
 
     fn call(&mut self, engine: &Engine, context: &mut Context, number: u64, call: &Call<'_>) -> Handled {
@@ -145,7 +152,7 @@ impl Machine {
         }
         self.figures.calls += 1;
         self.pending = None;
-        if self.wishes.output {
+        if self.shows_output() {
             self.show_output(pending, call.result);
         }
         for effect in call.effects.iter() {
@@ -284,7 +291,8 @@ impl Machine {
             EndKind::Aborted(_) => return Handled::Stop(Stopped::Cut { event: number }),
         };
         // Killed between a call and the next instruction.
-        let here = matches!(ending.kind, EndKind::Killed(_)) && ending.clock == context.clock();
+        let pc = ending.backtrace.iter().next().unwrap_or(context.pc);
+        let here = matches!(ending.kind, EndKind::Killed(_)) && (ending.clock, pc) == (context.clock(), context.pc);
         if there || here && ending.details.first() == Some(&BETWEEN) { Handled::Finish } else { Handled::NotYet }
     }
 

@@ -3,7 +3,7 @@
 use super::machine::Machine;
 use crate::engine::Engine;
 use crate::kernel;
-use crate::space::{PAGE, Protection, Shared};
+use crate::space::{GuestSpace, PAGE, Protection, Shared};
 use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::Write;
@@ -25,7 +25,8 @@ impl Machine {
             (Some(content), _) => Some((memory_file(content)?, 0)),
             _ => None,
         };
-        let shares = map.content.is_some() && map.flags & libc::MAP_SHARED as u32 != 0;
+        // Without a file there is nobody to share with: processes are replayed one by one.
+        let shares = map.content.is_some() && map.file.is_some() && map.flags & libc::MAP_SHARED as u32 != 0;
         let kind = if shares { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let fixed = (kind | libc::MAP_FIXED) as u64;
         let anonymous = fixed | (libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
@@ -69,6 +70,44 @@ impl Machine {
         };
         file.write_all_at(content, offset).map_err(problem)?;
         file.try_clone().map(OwnedFd::from).map_err(problem)
+    }
+}
+
+impl Machine {
+    /// Takes copies of what stands for files that are mapped shared, in place of the originals.
+    pub fn copy_shared_files(&mut self) -> Result<Vec<Copied>, String> {
+        let problem = |error: std::io::Error| format!("no memory for a mapped file: {error}");
+        let mut copies = Vec::new();
+        for (&id, file) in &mut self.shared {
+            let length = file.metadata().map_err(problem)?.len();
+            let mut content = vec![0; length as usize];
+            file.read_exact_at(&mut content, 0).map_err(problem)?;
+            *file = File::from(memory_file(&content)?);
+            copies.push(Copied { object: object_of(id), file: file.try_clone().map_err(problem)? });
+        }
+        Ok(copies)
+    }
+}
+
+/// A copy of a file that is mapped shared.
+pub struct Copied {
+    object: (u64, u64),
+    file: File,
+}
+
+impl Copied {
+    /// Shows the copy wherever the original is mapped.
+    pub fn show(&self, space: &GuestSpace) -> Result<(), String> {
+        for (start, mapping) in space.views_of(self.object) {
+            let offset = mapping.shared.map_or(0, |shared| start.wrapping_sub(shared.origin));
+            let (length, protection) = (mapping.end - start, u64::from(mapping.protection.0));
+            let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+            let arguments = [start, length, protection, flags, self.file.as_raw_fd() as u64, offset];
+            if kernel::call(libc::SYS_mmap as u64, arguments) as u64 != start {
+                return Err(format!("memory at {start:#x} cannot be mapped"));
+            }
+        }
+        Ok(())
     }
 }
 

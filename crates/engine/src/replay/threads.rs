@@ -2,8 +2,9 @@
 
 use super::machine::{Machine, Pending};
 use crate::context::{Context, RAX, RSP};
+use crate::debug::ThreadRegisters;
 use crate::engine::{Engine, ThreadFacts};
-use crate::signals::frame;
+use crate::signals::frame::{self, XState};
 use sched::ThreadId;
 
 /// A thread's state while another one runs.
@@ -79,22 +80,43 @@ impl Machine {
         self.threads.insert(child, aside);
     }
 
+    /// The kernel's number of a thread, when it was recorded.
+    pub fn tid_of(&self, thread: u32) -> i32 {
+        self.tids.get(&thread).copied().unwrap_or(0)
+    }
+
     pub fn facts(&self, context: &Context) -> Vec<ThreadFacts> {
         let mut facts: Vec<ThreadFacts> = self
             .threads
             .iter()
             .map(|(&id, aside)| ThreadFacts {
                 id: ThreadId(id),
-                tid: self.tids.get(&id).copied().unwrap_or(0),
+                tid: self.tid_of(id),
                 registers: aside.gpr,
                 pc: aside.pc,
                 rflags: aside.rflags,
                 state: aside.pending.map_or("runnable".to_owned(), |_| "in a system call".to_owned()),
             })
             .collect();
-        facts.push(facts_of(context, self.tids.get(&self.current).copied().unwrap_or(0)));
+        facts.push(facts_of(context, self.tid_of(self.current)));
         facts.sort_by_key(|facts| facts.id);
         facts
+    }
+}
+
+impl Aside {
+    pub fn registers(&self, thread: u32, tid: i32, xstate: XState) -> ThreadRegisters {
+        ThreadRegisters {
+            thread,
+            tid,
+            general: self.gpr,
+            pc: self.pc,
+            rflags: self.rflags,
+            fs_base: self.fs,
+            gs_base: self.gs,
+            legacy: frame::shown_state(&self.state, xstate),
+            in_call: self.pending.is_some(),
+        }
     }
 }
 

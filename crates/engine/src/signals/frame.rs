@@ -152,6 +152,15 @@ fn push_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadA
     kernel::write_bytes(at, &image)
 }
 
+/// The x87 and SSE part of a save area, with what is in its initial state written out.
+pub fn shown_state(area: &[u8], xstate: XState) -> Vec<u8> {
+    let mut image = area.to_vec();
+    let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes"));
+    fill_in(&mut image, xstate, !in_use);
+    image.truncate(LEGACY_SIZE);
+    image
+}
+
 /// Writes out components that are in their initial state, which the processor leaves alone when it saves the others:
 /// what is there is older.
 fn fill_in(image: &mut [u8], xstate: XState, initial: u64) {

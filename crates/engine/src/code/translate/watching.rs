@@ -1,0 +1,120 @@
+//! Leaving before instructions that may write to watched memory.
+
+use super::branches::subtract_from_rcx;
+use super::{CX, Emitter, SCRATCH};
+use crate::code::cache::{Disturbance, Exit, Window};
+use crate::code::path::is_system_call;
+use crate::context::{R11, RCX};
+use guest::instruction::{memory_used, repeats};
+use iced_x86::{
+    Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpAccess, OpKind, Register,
+    UsedMemory,
+};
+
+/// Where an instruction writes.
+enum Writes {
+    Nowhere,
+    At(UsedMemory),
+    /// Where a sum of registers does not tell.
+    Anywhere,
+}
+
+impl Emitter<'_> {
+    pub(super) fn watch(&mut self, instruction: &Instruction) {
+        if self.cache.watched.is_empty() || self.cache.single_steps {
+            return;
+        }
+        let pc = instruction.ip();
+        match writes_of(&mut self.cache.factory, instruction) {
+            Writes::Nowhere => {}
+            Writes::Anywhere => {
+                self.step(pc, Disturbance::default());
+                self.leave_by(Exit::Watch { pc });
+            }
+            Writes::At(memory) => {
+                for window in self.cache.watched.clone() {
+                    self.check_address(pc, &memory, window);
+                }
+            }
+        }
+    }
+
+    /// Leaves if the address lies in the window. Flags stay as they are.
+    fn check_address(&mut self, pc: u64, memory: &UsedMemory, window: Window) {
+        self.step(pc, Disturbance::default());
+        self.spill_for_branch(pc);
+        self.load_address(pc, memory);
+        subtract_from_rcx(self.asm, window.start);
+        self.asm.load_constant(SCRATCH, u64::from(window.shift));
+        self.asm.raw(&[0xc4, 0xe2, 0xa3, 0xf7, 0xc9]); // shrx rcx, rcx, r11
+        self.asm.raw(&[0xe3, 2, 0xeb, 5]); // jrcxz over the short jump into the long one
+        let (count, scratch) = (self.layout.gpr(RCX), self.layout.gpr(R11));
+        let restore = |asm: &mut crate::code::assembler::Assembler| {
+            asm.load_slot(SCRATCH, scratch);
+            asm.load_slot(CX, count);
+        };
+        let stub = self.cache.emit_exit(Exit::Watch { pc }, restore);
+        self.depart(None, stub);
+        restore(self.asm);
+        self.step(pc, Disturbance::default());
+    }
+
+    /// Computes the address into RCX; R11 may be overwritten once the sum is there.
+    fn load_address(&mut self, pc: u64, memory: &UsedMemory) {
+        if memory.base() == Register::None && memory.index() == Register::None {
+            self.asm.load_constant(CX, memory.displacement());
+        } else {
+            let displacement = memory.displacement() as i64;
+            let operand = MemoryOperand::new(
+                memory.base(),
+                memory.index(),
+                memory.scale(),
+                displacement,
+                u32::from(displacement != 0),
+                false,
+                Register::None,
+            );
+            let mut lea = Instruction::with2(Code::Lea_r64_m, Register::RCX, operand).expect("a sum of registers");
+            lea.set_ip(pc);
+            self.encode(&lea);
+        }
+        match memory.segment() {
+            // The guest's FS base lives in GS.
+            Register::FS => self.asm.raw(&[0xf3, 0x49, 0x0f, 0xae, 0xcb]), // rdgsbase r11
+            Register::GS => self.asm.load_slot(SCRATCH, self.layout.guest_gs()),
+            _ => return,
+        }
+        self.asm.raw(&[0x4a, 0x8d, 0x0c, 0x19]); // lea rcx, [rcx + r11]
+    }
+}
+
+fn writes_of(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> Writes {
+    if is_system_call(instruction) {
+        return Writes::Anywhere;
+    }
+    let into_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let unusual = repeats(instruction)
+        || instruction.is_vsib()
+        || instruction.mnemonic() == Mnemonic::Enter
+        || instruction.mnemonic() == Mnemonic::Pop && into_memory;
+    let mut writes = memory_used(factory, instruction)
+        .filter(|memory| !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead));
+    match (writes.next(), writes.next()) {
+        (None, _) => Writes::Nowhere,
+        (Some(memory), None) if !unusual && is_sum(memory) => Writes::At(*memory),
+        _ => Writes::Anywhere,
+    }
+}
+
+/// Whether an instruction of its own can compute the address, and the store is no wider than windows foresee.
+fn is_sum(memory: &UsedMemory) -> bool {
+    let plain = |register: Register| register == Register::None || register.is_gpr64();
+    let size = memory.memory_size().size() as u64;
+    let near = i32::try_from(memory.displacement() as i64).is_ok();
+    let constant = memory.base() == Register::None && memory.index() == Register::None;
+    plain(memory.base())
+        && plain(memory.index())
+        && (near || constant)
+        && (1..=Window::WIDEST_STORE).contains(&size)
+        && memory.address_size() == CodeSize::Code64
+}

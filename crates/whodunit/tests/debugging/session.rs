@@ -1,0 +1,156 @@
+//! A recording, a server over it, and gdb with a script.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// No script takes longer, unless something hangs.
+const LIMIT_SECONDS: &str = "120";
+
+/// A recording in a folder of its own.
+pub struct Recorded {
+    folder: PathBuf,
+    pub source: String,
+}
+
+/// What a script printed, and what the server's terminal showed.
+pub struct Session {
+    pub gdb: String,
+    pub server: String,
+}
+
+fn whodunit(folder: &Path) -> Command {
+    let binary = std::env::var_os("WHODUNIT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_whodunit").into());
+    let mut command = Command::new(binary);
+    command.current_dir(folder).env("WHODUNIT_DIR", folder.join("recordings")).env("NO_COLOR", "1");
+    command
+}
+
+/// Compiles a C program and records it.
+pub fn record(name: &str, source: &str) -> Recorded {
+    let folder = fresh_folder(name);
+    fs::write(folder.join("guest.c"), source).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-g", "-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-pthread", "-w", "-o", "guest", "guest.c"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    record_command(folder, source, &["./guest"])
+}
+
+/// Records a program that is there.
+pub fn record_real(name: &str, words: &[&str]) -> Recorded {
+    record_command(fresh_folder(name), "", words)
+}
+
+fn fresh_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("debugging-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn record_command(folder: PathBuf, source: &str, words: &[&str]) -> Recorded {
+    let output = whodunit(&folder).args(["record", "--no-report", "--"]).args(words).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    Recorded { folder, source: source.to_owned() }
+}
+
+/// The server, which is ended if the test ends first.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Recorded {
+    /// The number of the line on which `text` stands.
+    pub fn line(&self, text: &str) -> usize {
+        1 + self.source.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("no line with {text}"))
+    }
+
+    /// Runs a script of gdb commands over the recording.
+    pub fn debug(&self, script: &str) -> Session {
+        crate::debian::need(&["gdb"]);
+        let mut server = Server(
+            whodunit(&self.folder)
+                .args(["replay", "--gdb", "latest"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap(),
+        );
+        let mut said = BufReader::new(server.0.stderr.take().unwrap());
+        let words = command_of(&mut said);
+        fs::write(self.folder.join("script.gdb"), script).unwrap();
+        // Some of what gdb prints comes on standard error; the order matters.
+        let output = Command::new("sh")
+            .args([
+                "-c",
+                "exec \"$@\" 2>&1",
+                "sh",
+                "timeout",
+                LIMIT_SECONDS,
+                "gdb",
+                "-nx",
+                "-batch",
+                "-ex",
+                "set pagination off",
+                "-ex",
+                "set width 0",
+            ])
+            .args(["-ex", "set debuginfod enabled off"])
+            .args(words)
+            .args(["-x", "script.gdb"])
+            .current_dir(&self.folder)
+            .output()
+            .unwrap();
+        let gdb = String::from_utf8_lossy(&output.stdout);
+        assert!(server.0.wait().unwrap().success(), "{gdb}");
+        let shown = std::io::read_to_string(server.0.stdout.take().unwrap()).unwrap();
+        let rest = std::io::read_to_string(said).unwrap();
+        Session { gdb: gdb.into_owned(), server: shown + &rest }
+    }
+}
+
+/// The words behind `gdb` in the command that the server prints.
+fn command_of(said: &mut impl BufRead) -> Vec<String> {
+    for line in said.lines() {
+        let line = line.unwrap();
+        if let Some(words) = line.trim().strip_prefix("gdb ") {
+            return split(words);
+        }
+    }
+    panic!("the server printed no command");
+}
+
+/// Splits words as a shell does; quotes hold them together.
+fn split(words: &str) -> Vec<String> {
+    let parts = words.split('\'').enumerate();
+    parts
+        .flat_map(|(index, part)| match index % 2 {
+            1 => vec![part.to_owned()],
+            _ => part.split_whitespace().map(str::to_owned).collect(),
+        })
+        .collect()
+}
+
+impl Session {
+    /// Demands that these texts come in this order.
+    #[track_caller]
+    pub fn shows(&self, texts: &[&str]) {
+        let mut rest = self.gdb.as_str();
+        for text in texts {
+            let Some((_, after)) = rest.split_once(text) else {
+                panic!("no {text:?} where it should be in\n{}", self.gdb)
+            };
+            rest = after;
+        }
+    }
+}
