@@ -2,7 +2,7 @@
 
 use super::exceptions::{self, Fault, GUESTS};
 use super::place::{Place, logs};
-use crate::guest_programs;
+use crate::every_guest_program;
 use crate::support::compare::{self, Named};
 use crate::support::execute::{self, Outcome};
 use crate::support::{build, spec};
@@ -47,59 +47,10 @@ fn same(left: (&str, &Outcome), right: (&str, &Outcome)) -> Result<(), String> {
 }
 
 #[test]
-fn every_program_is_listed() {
-    let specs = spec::all().expect("the programs' headers are readable");
-    let mut present: Vec<(&str, &str)> = specs.iter().map(|spec| (spec.group.as_str(), spec.name.as_str())).collect();
-    let mut listed = LISTED.to_vec();
-    present.sort_unstable();
-    listed.sort_unstable();
-    assert_eq!(present, listed, "the programs in tests/conformance and the list in replaying/guests.rs differ");
-}
-
-#[test]
 fn exceptions_exist() {
     for (group, name, ..) in GUESTS {
         assert!(LISTED.contains(&(group, name)), "there is no {group}::{name} any more");
     }
 }
 
-guest_programs! {
-    super::recorded_and_replayed;
-    elf {
-        argv0 auxv constructors execstack fixed huge_bss ifunc large_environment pie script
-        script_argument start_state static_fixed static_pie stripped tls_dynamic tls_initial
-    }
-    unwind {
-        backtrace coroutines exceptions exceptions_library exceptions_threads forced longjmp
-        panics terminate terminate_handler
-    }
-    insn {
-        atomics avx bits_crypto branches division flags_flow misc mxcsr odd_places red_zone
-        rip_relative segment sse stack strings syscall_abi tight_loops traps vector_threads x87
-        x87_pointer
-    }
-    threads {
-        c11_threads cancellation channels clear_address create_join exit_in_thread futexes
-        large_transfers local_destructors main_exits mutex_processes mutexes named_semaphores openmp
-        preempted_state primitives race_detector raw_clone remaining_time rust_threads socket_waits spinning standstill
-        std_threads timed_waits timers
-    }
-    signals {
-        alternate_stack async_state blocked_faults children crash_abrt crash_bus crash_fpe crash_handler_returns
-        crash_ill crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
-        default_actions dispositions during_vfork fault_kinds fault_registers from_outside interrupted
-        limited_waits longjmp_repeated new_thread threads_directed timers_computing waiting
-    }
-    process {
-        beside controls exec exec_threads filters fork_basic fork_threads leaks no_leaks rust_process
-        shared_listener spawn spawn_beside_threads vfork
-    }
-    memory {
-        brk code_beside_data code_threads dlopen_repeated kernel_pointers large mmap_forms mremap_mprotect own_code
-        self_modifying shared_memory stack_overflow
-    }
-    proc {
-        clocks closed_input closed_output cmdline descriptors files identity limits sockets
-        stdin_pipe stdin_text
-    }
-}
+every_guest_program! { super::recorded_and_replayed }
