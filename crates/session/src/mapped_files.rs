@@ -1,6 +1,7 @@
 //! Files that a guest maps: by reference if they are programs and libraries, and by content if they are data, which
 //! may well be gone or changed by the time of a replay.
 
+use crate::build_id;
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::Read;
@@ -37,12 +38,15 @@ pub struct NewFile {
     pub path: Vec<u8>,
     pub identity: (u64, u64, u64, i64),
     pub checksum: Option<Digest>,
+    /// Empty if it has none.
+    pub build_id: Vec<u8>,
 }
 
 impl NewFile {
     pub fn event(&self, id: u32) -> event::File<'_> {
         let (device, inode, size, modified) = self.identity;
-        event::File { id, path: &self.path, device, inode, size, modified, build_id: &[], checksum: self.checksum }
+        let (path, build_id, checksum) = (&self.path, &self.build_id, self.checksum);
+        event::File { id, path, device, inode, size, modified, build_id, checksum }
     }
 }
 
@@ -61,10 +65,11 @@ impl Named {
         let is_program = file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF";
         let by_reference = is_program || metadata.size() > LARGEST_CONTENT;
         let checksum = if by_reference { Digest::of_reader(&mut file).ok().map(|(digest, _)| digest) } else { None };
+        let build_id = if is_program { build_id::of_file(&file) } else { Vec::new() };
         let path = fs::read_link(&link).map(|path| path.into_os_string().into_vec()).unwrap_or_default();
         let id = self.ids.len() as u32 + 1;
         self.ids.insert(identity, (id, by_reference));
-        Some(Found { id, is_program: by_reference, new: Some(NewFile { path, identity, checksum }), file })
+        Some(Found { id, is_program: by_reference, new: Some(NewFile { path, identity, checksum, build_id }), file })
     }
 }
 
@@ -88,6 +93,7 @@ pub struct Originals {
 struct Original {
     path: PathBuf,
     checksum: Option<Digest>,
+    build_id: Vec<u8>,
     is_checked: bool,
 }
 
@@ -100,7 +106,8 @@ impl Originals {
 impl engine::Files for Originals {
     fn learn(&mut self, file: &event::File<'_>) {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(file.path));
-        self.files.insert(file.id, Original { path, checksum: file.checksum, is_checked: false });
+        let (checksum, build_id) = (file.checksum, file.build_id.to_vec());
+        self.files.insert(file.id, Original { path, checksum, build_id, is_checked: false });
     }
 
     fn open(&mut self, id: u32) -> Result<OwnedFd, String> {
@@ -112,8 +119,9 @@ impl engine::Files for Originals {
             format!("{shown}, which the program had mapped, cannot be opened: {error}; put it back where it was")
         })?;
         if !std::mem::replace(&mut original.is_checked, true) && changed(&mut file, original.checksum) {
+            let builds = build_id::difference(&original.build_id, path);
             return Err(format!(
-                "{shown} has changed since the recording was made; put the version back that was recorded"
+                "{shown} has changed since the recording was made{builds}; put the version back that was recorded"
             ));
         }
         Ok(file.into())

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::checksum::{Digest, Hasher};
 use crate::error::{OpenError, Unopened};
 use crate::format::{FILES, LogId, MANIFEST, log_name, tail_name};
+use crate::index::{self, Index};
 use crate::lock;
 use crate::log::Log;
 use crate::manifest::Manifest;
@@ -57,6 +58,11 @@ impl Recording {
 
     pub fn is_log_live(&self, number: u32) -> bool {
         File::open(self.folder.join(log_name(number))).is_ok_and(|file| lock::is_held(&file))
+    }
+
+    /// Which file each copy was, in a packed recording. Empty in others.
+    pub fn index(&self) -> Index {
+        index::read(&self.folder)
     }
 
     /// Where a copy of the file with this content is, in a packed recording.

@@ -7,9 +7,11 @@ use crate::verify::{ANOTHER_WAY, AS_RECORDED};
 use crate::{pack, status, voice};
 use clap::Args;
 use engine::{Observation, Options, Program, Stopped, Wishes};
+use program::copies::Copies;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 use trace::Recording;
 
 const AFTER_REPLAY: &str = "\
@@ -59,6 +61,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
     };
+    // Whoever asks or compares has said it.
+    if arguments.inquire.is_none() && !arguments.check {
+        pack::warn_of_processor(&recording);
+    }
     let inquiry = arguments.inquire.clone().map(Inquiry::new);
     let options = Options {
         follow: None,
@@ -102,6 +108,11 @@ pub struct View {
 }
 
 impl View {
+    /// The files that came with the recording.
+    pub fn copies(&self) -> Arc<Copies> {
+        pack::copies_of(&self.recording)
+    }
+
     /// The replay has come to the program's own end.
     pub fn finished(&self, figures: engine::Figures) {
         if self.arguments.check {
