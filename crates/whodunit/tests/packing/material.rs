@@ -159,6 +159,13 @@ fn a_changed_program_is_refused_with_both_build_ids() {
     let then = build_id();
     let events = text(&bench.here(["show", "./rec", "--events"]).stdout);
     assert!(events.contains(&format!("build id {then}")), "{events}");
+    let files = text(&bench.here(["show", "./rec", "--files"]).stdout);
+    assert!(files.contains(&format!("made/crash, build id {then}\n")), "{files}");
+    let json = text(&bench.here(["show", "./rec", "--files", "--json"]).stdout);
+    assert!(
+        json.contains(&format!("\"build_id\":\"{then}\"")) && json.lines().count() == files.lines().count(),
+        "{json}"
+    );
     run(&bench, "gcc", &["-O1", "-Wl,--build-id", "-o", "crash", "crash.c"]);
     let now = build_id();
     let difference = format!("made/crash has changed since the recording was made (build id {then} then, {now} now)");
