@@ -22,9 +22,10 @@ use trace::index::Kind;
 use trace::{Recording, Store};
 
 const AFTER_HELP: &str = "\
-The file holds the recording, copies of the programs and libraries that it refers to, and those of their debug files and
-sources that are on this machine. Other verbs take it in place of a recording, here and on other machines: they unpack it
-into the folder of recordings, where `whodunit ls` shows it, and reports show the source lines that came with it.
+The file holds the recording, copies of the programs and libraries that it refers to, and
+those of their debug files and sources that are on this machine. Other verbs take it in place
+of a recording, here and on other machines: they unpack it into the folder of recordings,
+where `whodunit ls` shows it, and reports show the source lines that came with it.
 
 EXIT STATUS:
   2  the command line is wrong
