@@ -14,7 +14,6 @@ use gimli::{
     UnitOffset, UnitType,
 };
 
-use crate::debug_file;
 use crate::elf::{Bytes, Image};
 use crate::space::Module;
 
@@ -60,8 +59,8 @@ impl DebugInfo {
         let image = module.debug_image()?;
         image.section(".debug_info")?;
         let mut dwarf = load_sections(image);
-        if let Some(shared) = debug_file::find_shared(&module.path, image) {
-            dwarf.set_sup(load_sections(&shared));
+        if let Some(shared) = module.shared_debug_image() {
+            dwarf.set_sup(load_sections(shared));
         }
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
         let mut units = own_units(&dwarf);
@@ -225,6 +224,14 @@ impl DebugInfo {
         let folder = file.directory(header).and_then(path_of).map_or(folder.clone(), |named| folder.join(named));
         let path = folder.join(path_of(file.path_name())?);
         Some(path.components().collect())
+    }
+
+    /// All files of a unit's line table.
+    pub fn files_of(&self, unit_number: u32) -> impl Iterator<Item = PathBuf> {
+        let table = self.unit(unit_number).and_then(|(_, unit)| unit.line_program.as_ref());
+        let count = table.map_or(0, |table| table.header().file_names().len() as u64);
+        // They count from one, or from zero in later versions.
+        (0..=count).filter_map(move |index| self.file_path(unit_number, index))
     }
 
     /// The addresses of the code that an entry stands for; `None` if it does not say.

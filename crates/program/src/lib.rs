@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod call_frames;
+pub mod copies;
 mod debug_file;
 mod debug_info;
 mod declarations;
@@ -20,6 +21,7 @@ mod line_code;
 mod line_tables;
 mod locations;
 mod maps;
+pub mod material;
 mod module_variables;
 mod nearest;
 mod object_symbols;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use addr2line::Context;
 use gimli::{Dwarf, LittleEndian, SectionId};
 
-use crate::debug_file;
 use crate::elf::{Bytes, Image};
 use crate::space::{FileVma, Module};
 
@@ -29,8 +28,8 @@ impl LineTables {
         let image = module.debug_image()?;
         image.section(".debug_line")?;
         let mut dwarf = load_sections(image);
-        if let Some(shared) = debug_file::find_shared(&module.path, image) {
-            dwarf.set_sup(load_sections(&shared));
+        if let Some(shared) = module.shared_debug_image() {
+            dwarf.set_sup(load_sections(shared));
         }
         Context::from_dwarf(dwarf).ok().map(|context| LineTables { context })
     }

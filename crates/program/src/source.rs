@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::copies::Copies;
 
 /// Source files, each read once.
 #[derive(Debug, Default)]
 pub struct SourceCache {
     /// `None` for files that cannot be read.
     files: BTreeMap<PathBuf, Option<Vec<String>>>,
+    copies: Arc<Copies>,
 }
 
 impl SourceCache {
@@ -15,9 +19,24 @@ impl SourceCache {
         SourceCache::default()
     }
 
+    /// Reads copies where there are some.
+    pub fn with_copies(copies: Arc<Copies>) -> SourceCache {
+        SourceCache { copies, ..SourceCache::default() }
+    }
+
     /// Uses `text` as the content of `file`, whatever is on disk.
     pub fn insert(&mut self, file: &Path, text: &str) {
         self.files.insert(file.to_owned(), Some(split(text)));
+    }
+
+    /// Where files are read that have copies.
+    pub fn copies(&self) -> &Arc<Copies> {
+        &self.copies
+    }
+
+    /// Whether there is something to read.
+    pub fn has(&self, file: &Path) -> bool {
+        self.files.get(file).map_or_else(|| self.copies.place(file).is_file(), Option::is_some)
     }
 
     /// The line with number `line`, counted from one, without its line end.
@@ -28,7 +47,7 @@ impl SourceCache {
 
     fn lines(&mut self, file: &Path) -> Option<&Vec<String>> {
         if !self.files.contains_key(file) {
-            self.files.insert(file.to_owned(), read(file));
+            self.files.insert(file.to_owned(), read(self.copies.place(file)));
         }
         self.files.get(file)?.as_ref()
     }

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::call_frames::CallFrames;
-use crate::debug_file;
+use crate::copies::Copies;
+use crate::debug_file::{self, DebugFile};
 use crate::elf::{self, Image, Segment};
 pub use crate::maps::parse_maps;
 
@@ -53,17 +54,44 @@ impl Mapping {
 /// A loaded ELF file: a program, its interpreter, or a shared library.
 #[derive(Debug)]
 pub struct Module {
+    /// What the file is called, and where its debug files are looked for.
     pub path: PathBuf,
+    /// Where its bytes are.
+    place: PathBuf,
+    copies: Arc<Copies>,
     pub start: u64,
     pub end: u64,
     /// Memory address minus file address, modulo 2^64.
     pub bias: u64,
     image: OnceLock<Option<Arc<Image>>>,
-    debug_image: OnceLock<Option<Arc<Image>>>,
+    debug_file: OnceLock<Option<DebugFile>>,
+    shared_debug_file: OnceLock<Option<DebugFile>>,
     call_frames: OnceLock<CallFrames>,
 }
 
 impl Module {
+    fn new(place: PathBuf, range: Range<u64>, bias: u64, copies: Arc<Copies>) -> Module {
+        Module {
+            path: copies.original(&place).to_owned(),
+            place,
+            copies,
+            start: range.start,
+            end: range.end,
+            bias,
+            image: OnceLock::new(),
+            debug_file: OnceLock::new(),
+            shared_debug_file: OnceLock::new(),
+            call_frames: OnceLock::new(),
+        }
+    }
+
+    /// A file that lies nowhere in memory.
+    pub(crate) fn unloaded(path: &Path, place: &Path) -> Module {
+        let mut copies = Copies::default();
+        copies.add_loaded(path.to_owned(), place.to_owned());
+        Module::new(place.to_owned(), 0..0, 0, Arc::new(copies))
+    }
+
     pub fn file_vma(&self, address: GuestAddress) -> FileVma {
         FileVma(address.0.wrapping_sub(self.bias))
     }
@@ -79,13 +107,37 @@ impl Module {
 
     /// The file itself, read on first use.
     pub(crate) fn image(&self) -> Option<&Arc<Image>> {
-        self.image.get_or_init(|| Image::read(&self.path).map(Arc::new)).as_ref()
+        self.image.get_or_init(|| Image::read(&self.place).map(Arc::new)).as_ref()
     }
 
     /// The file that holds the debug information: the module's own, or the one that it points to.
     pub(crate) fn debug_image(&self) -> Option<&Arc<Image>> {
-        let find = || debug_file::find(&self.path, self.image()?).map(Arc::new).or_else(|| self.image().cloned());
-        self.debug_image.get_or_init(find).as_ref()
+        self.debug_file().map(|file| &file.image)
+    }
+
+    /// What the module's debug information has in common with that of others.
+    pub(crate) fn shared_debug_image(&self) -> Option<&Arc<Image>> {
+        self.shared_debug_file().map(|file| &file.image)
+    }
+
+    /// All files with debug information but the module's own.
+    pub(crate) fn debug_files(&self) -> impl Iterator<Item = &Path> {
+        let files = [self.debug_file(), self.shared_debug_file()].into_iter().flatten();
+        files.map(|file| file.path.as_path()).filter(|path| *path != self.path)
+    }
+
+    fn debug_file(&self) -> Option<&DebugFile> {
+        let find = || {
+            let image = self.image()?;
+            let own = || DebugFile { path: self.path.clone(), image: Arc::clone(image) };
+            Some(debug_file::find(&self.path, image, &self.copies).unwrap_or_else(own))
+        };
+        self.debug_file.get_or_init(find).as_ref()
+    }
+
+    fn shared_debug_file(&self) -> Option<&DebugFile> {
+        let find = || debug_file::find_shared(self.debug_file()?, &self.copies);
+        self.shared_debug_file.get_or_init(find).as_ref()
     }
 
     pub(crate) fn call_frames(&self) -> &CallFrames {
@@ -105,9 +157,15 @@ pub struct AddressSpace {
 
 impl AddressSpace {
     /// Reads the program headers of every file with an executable mapping.
-    pub fn new(mut mappings: Vec<Mapping>) -> AddressSpace {
+    pub fn new(mappings: Vec<Mapping>) -> AddressSpace {
+        AddressSpace::with_copies(mappings, &Arc::default())
+    }
+
+    /// As [`AddressSpace::new`], with mappings that may be of copies, and copies in place of debug files.
+    pub fn with_copies(mut mappings: Vec<Mapping>, copies: &Arc<Copies>) -> AddressSpace {
         mappings.sort_by_key(|mapping| mapping.start);
-        let modules: Vec<Module> = group(&mappings).into_iter().map(|group| group.into_module(&mappings)).collect();
+        let into_module = |group: Group| group.into_module(&mappings, copies);
+        let modules: Vec<Module> = group(&mappings).into_iter().map(into_module).collect();
         AddressSpace { modules: modules.into(), mappings: mappings.into() }
     }
 
@@ -164,20 +222,12 @@ impl Group {
 
     /// Zeroed data lies in memory without a file behind the last mapping: it belongs to the module as far as the
     /// segments say, but never beyond the next thing that has a name (the segments of a damaged file say anything).
-    fn into_module(self, mappings: &[Mapping]) -> Module {
+    fn into_module(self, mappings: &[Mapping], copies: &Arc<Copies>) -> Module {
         let stated = self.segments.iter().map(|segment| segment.end().wrapping_add(self.bias)).max();
         let named = mappings.iter().filter(|mapping| mapping.path.is_some());
         let limit = named.map(|mapping| mapping.start).find(|start| *start >= self.range.end);
         let end = stated.unwrap_or(0).min(limit.unwrap_or(u64::MAX)).max(self.range.end);
-        Module {
-            start: self.range.start,
-            end,
-            path: self.path,
-            bias: self.bias,
-            image: OnceLock::new(),
-            debug_image: OnceLock::new(),
-            call_frames: OnceLock::new(),
-        }
+        Module::new(self.path, self.range.start..end, self.bias, Arc::clone(copies))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns how a run becomes a recording and a recording a run. Must not know analyses or presentation.
 #![forbid(unsafe_code)]
 
+mod build_id;
 mod mapped_files;
 pub mod pack;
 mod player;

@@ -1,6 +1,7 @@
 //! Files that a guest maps: by reference if they are programs and libraries, and by content if they are data, which
 //! may well be gone or changed by the time of a replay.
 
+use crate::build_id;
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -45,12 +46,15 @@ pub struct NewFile {
     pub checksum: Option<Digest>,
     /// Nobody has a name for it any more.
     pub is_unlinked: bool,
+    /// Empty if it has none.
+    pub build_id: Vec<u8>,
 }
 
 impl NewFile {
     pub fn event(&self, id: u32) -> event::File<'_> {
         let (device, inode, size, modified) = self.identity;
-        event::File { id, path: &self.path, device, inode, size, modified, build_id: &[], checksum: self.checksum }
+        let (path, build_id, checksum) = (&self.path, &self.build_id, self.checksum);
+        event::File { id, path, device, inode, size, modified, build_id, checksum }
     }
 }
 
@@ -83,12 +87,13 @@ impl Named {
     }
 
     fn name(&mut self, descriptor: i32, mut file: File, metadata: &Metadata, is_program: bool) -> Found {
+        let build_id = if is_program { build_id::of_file(&file) } else { Vec::new() };
         let is_program = is_program || metadata.size() > LARGEST_CONTENT;
         let checksum = if is_program { Digest::of_reader(&mut file).ok().map(|(digest, _)| digest) } else { None };
         let path = fs::read_link(link_of(descriptor)).map(|path| path.into_os_string().into_vec()).unwrap_or_default();
         self.n_named += 1;
         let (identity, is_unlinked) = (identity_of(metadata), metadata.nlink() == 0);
-        let new = NewFile { path, identity, checksum, is_unlinked };
+        let new = NewFile { path, identity, checksum, build_id, is_unlinked };
         Found { id: self.n_named, is_program, new: Some(new), file }
     }
 
@@ -160,6 +165,7 @@ pub struct Originals {
 struct Original {
     path: PathBuf,
     checksum: Option<Digest>,
+    build_id: Vec<u8>,
     is_checked: bool,
 }
 
@@ -172,7 +178,8 @@ impl Originals {
 impl engine::Files for Originals {
     fn learn(&mut self, file: &event::File<'_>) {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(file.path));
-        self.files.insert(file.id, Original { path, checksum: file.checksum, is_checked: false });
+        let (checksum, build_id) = (file.checksum, file.build_id.to_vec());
+        self.files.insert(file.id, Original { path, checksum, build_id, is_checked: false });
     }
 
     fn open(&mut self, id: u32) -> Result<OwnedFd, String> {
@@ -184,8 +191,9 @@ impl engine::Files for Originals {
             format!("{shown}, which the program had mapped, cannot be opened: {error}; put it back where it was")
         })?;
         if !std::mem::replace(&mut original.is_checked, true) && changed(&mut file, original.checksum) {
+            let builds = build_id::difference(&original.build_id, path);
             return Err(format!(
-                "{shown} has changed since the recording was made; put the version back that was recorded"
+                "{shown} has changed since the recording was made{builds}; put the version back that was recorded"
             ));
         }
         Ok(file.into())

@@ -1,23 +1,27 @@
-//! Packs: a recording in one file, with the programs and libraries it needs to be replayed elsewhere.
+//! Packs: a recording in one file, with the programs and libraries it needs to be replayed elsewhere, and what their debug
+//! information and sources are for people.
 //!
 //! A pack is a header of 64 bytes and a tar archive in one zstd frame. The header is a frame that zstd passes over, so
 //! that common tools can list and extract a pack. `docs/pack.md` describes the bytes. What stands in the header is
 //! checked before anything is unpacked; who made a pack is not known, so its content is believed in nothing.
 
 mod content;
+mod contents;
 mod read;
 mod write;
 
+pub use contents::Contents;
 pub use read::{Unpacked, unpack};
-pub use write::{Contents, Member, Packed, pack};
+pub use write::{Member, Packed, pack};
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use trace::format::{FILES, MANIFEST, Version, log_name, tail_name};
+use trace::format::{FILES, INDEX, MANIFEST, Version, log_name, tail_name};
 use trace::{Digest, OpenError};
 
-const VERSION: Version = Version { major: 1, minor: 0 };
+/// Version 1 had no index.
+const VERSION: Version = Version { major: 2, minor: 0 };
 /// A frame that decompressors of zstd pass over.
 const SKIPPED_FRAME: [u8; 4] = 0x184d_2a50_u32.to_le_bytes();
 const MAGIC: [u8; 8] = *b"WHOPACK\0";
@@ -93,15 +97,16 @@ pub(crate) enum Name {
     Log(u32),
     Tail(u32),
     Copy(Digest),
+    Index,
 }
 
 impl Name {
     fn of(bytes: &[u8]) -> Option<Name> {
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= LONGEST_NAME)?;
         let number = |digits: &str| digits.parse::<u32>().ok();
-        let copy = |rest: &str| {
-            let digits = rest.strip_prefix(FILES)?.strip_prefix('/')?;
-            u64::from_str_radix(digits, 16).ok().map(|sum| Name::Copy(Digest(sum)))
+        let copy = |rest: &str| match rest.strip_prefix(FILES)?.strip_prefix('/')? {
+            INDEX => Some(Name::Index),
+            digits => u64::from_str_radix(digits, 16).ok().map(|sum| Name::Copy(Digest(sum))),
         };
         let found = match text.rsplit_once('.') {
             Some((digits, "log")) => number(digits).map(Name::Log),
@@ -121,6 +126,7 @@ impl fmt::Display for Name {
             Name::Log(number) => write!(out, "{}", log_name(*number)),
             Name::Tail(number) => write!(out, "{}", tail_name(*number)),
             Name::Copy(checksum) => write!(out, "{FILES}/{checksum}"),
+            Name::Index => write!(out, "{FILES}/{INDEX}"),
         }
     }
 }
@@ -144,6 +150,8 @@ pub enum PackError {
     /// It is not the file any more that was recorded.
     Changed {
         path: PathBuf,
+        /// By their build ids, in brackets, if those tell.
+        builds: String,
     },
     /// It would not be opened again.
     TooCompressible {
@@ -201,9 +209,9 @@ impl fmt::Display for PackError {
                 "{}, which the program had mapped, cannot be packed: {error}; put it back where it was",
                 path.display()
             ),
-            PackError::Changed { path } => write!(
+            PackError::Changed { path, builds } => write!(
                 out,
-                "{} has changed since the recording was made; put the version back that was recorded, or record again",
+                "{} has changed since the recording was made{builds}; put the version back that was recorded, or record again",
                 path.display()
             ),
             PackError::TooCompressible { bytes, packed } => write!(
@@ -245,7 +253,7 @@ mod tests {
     fn headers_hold_their_bytes() {
         let header = Header { version: VERSION, body_bytes: 0x1122, body: Digest(0x3344) };
         let bytes = header.encode();
-        assert_eq!(bytes[..20], *b"\x50\x2a\x4d\x18\x38\0\0\0WHOPACK\0\x01\0\0\0");
+        assert_eq!(bytes[..20], *b"\x50\x2a\x4d\x18\x38\0\0\0WHOPACK\0\x02\0\0\0");
         assert_eq!(Header::decode(&bytes).ok(), Some(header));
         for at in 0..bytes.len() {
             let mut damaged = bytes;
@@ -253,13 +261,15 @@ mod tests {
             assert!(Header::decode(&damaged).is_err(), "byte {at}");
             assert!(Header::decode(&bytes[..at]).is_err(), "{at} bytes");
         }
-        let newer = Header { version: Version { major: 2, minor: 0 }, ..header }.encode();
-        assert!(matches!(Header::decode(&newer), Err(NoHeader::Newer(Version { major: 2, .. }))));
+        let newer = Header { version: Version { major: 3, minor: 0 }, ..header }.encode();
+        assert!(matches!(Header::decode(&newer), Err(NoHeader::Newer(Version { major: 3, .. }))));
+        let older = Header { version: Version { major: 1, minor: 0 }, ..header };
+        assert_eq!(Header::decode(&older.encode()).ok(), Some(older));
     }
 
     #[test]
     fn only_parts_of_a_recording_have_names() {
-        let good = ["recording.json", "1.log", "12.tail", "files/00000000000000ff"];
+        let good = ["recording.json", "1.log", "12.tail", "files/00000000000000ff", "files/index.json"];
         for text in good {
             assert_eq!(Name::of(text.as_bytes()).map(|name| name.to_string()).as_deref(), Some(text));
         }
@@ -279,6 +289,8 @@ mod tests {
             "files/ff",
             "files/00000000000000FF",
             "files/../1.log",
+            "files/index.json/",
+            "index.json",
             "files/000000000000000g",
             "/etc/passwd",
             "recording.json\0",

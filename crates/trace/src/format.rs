@@ -72,6 +72,8 @@ pub const SMALLEST_TAIL: usize = 1 << 10;
 pub const MANIFEST: &str = "recording.json";
 /// The folder of copies.
 pub const FILES: &str = "files";
+/// What the copies were, in their folder.
+pub const INDEX: &str = "index.json";
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version {

@@ -14,6 +14,7 @@ mod cursor;
 mod error;
 pub mod event;
 pub mod format;
+pub mod index;
 mod list;
 mod lock;
 mod log;

@@ -10,6 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::checksum::{Digest, Hasher};
 use crate::error::{OpenError, Unopened};
 use crate::format::{FILES, LogId, MANIFEST, log_name, tail_name};
+use crate::index::{self, Index};
 use crate::lock;
 use crate::log::Log;
 use crate::manifest::Manifest;
@@ -59,6 +60,11 @@ impl Recording {
 
     pub fn is_log_live(&self, number: u32) -> bool {
         File::open(self.folder.join(log_name(number))).is_ok_and(|file| lock::is_held(&file))
+    }
+
+    /// Which file each copy was, in a packed recording. Empty in others.
+    pub fn index(&self) -> Index {
+        index::read(&self.folder)
     }
 
     /// Where a copy of the file with this content is, in a packed recording.

@@ -10,6 +10,7 @@ use crate::stats::{self, Destination};
 use crate::voice;
 use engine::{Counts, Crash, Fault, Figures, Observer, Passed, PrivateFile, Program, Stats, Stopped, ThreadFacts};
 use nix::sys::signal::{SigSet, SigmaskHow};
+use program::copies::Copies;
 use program::source::SourceCache;
 use report::crash::{Access, CrashFacts, render};
 use report::deadlock::{DeadlockFacts, render_deadlock};
@@ -17,7 +18,7 @@ use report::look::Look;
 use report::signals::{SIGBUS, SIGSEGV, SIGTRAP};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The processor's number of a page fault, the only fault that comes with an address.
 const PAGE_FAULT: u64 = 14;
@@ -41,6 +42,8 @@ pub struct Terminal {
     folder: Option<PathBuf>,
     /// What is being replayed, if anything.
     replay: Option<View>,
+    /// The files that came with it.
+    copies: Arc<Copies>,
     /// What the replay is to find out, if anything.
     inquiry: Option<Inquiry>,
 }
@@ -64,13 +67,14 @@ impl Terminal {
             events: Mutex::new(events),
             folder,
             replay: None,
+            copies: Arc::default(),
             inquiry: None,
         }
     }
 
     /// Speaks of a replay.
     pub fn for_replay(self, view: View, inquiry: Option<Inquiry>) -> Terminal {
-        Terminal { replay: Some(view), inquiry, ..self }
+        Terminal { copies: view.copies(), replay: Some(view), inquiry, ..self }
     }
 
     fn look(&self) -> Look {
@@ -80,13 +84,13 @@ impl Terminal {
     /// Answers on standard output what the replay was asked.
     fn answer(&self) {
         if let Some(inquiry) = &self.inquiry {
-            print!("{}", with_room(&|| inquiry.answer()));
+            print!("{}", with_room(&|| inquiry.answer(&self.copies)));
             let _ = std::io::stdout().flush();
         }
     }
 
     fn crash_report(&self, crash: &Crash) -> String {
-        let mut scene = Scene::read();
+        let mut scene = Scene::read(&self.copies);
         let (culprits, others): (Vec<_>, Vec<_>) = crash.threads.iter().partition(|thread| thread.id == crash.thread);
         let threads: Vec<&ThreadFacts> = culprits.into_iter().chain(others).collect();
         let mut shown = scene.threads(&threads);
@@ -113,7 +117,7 @@ impl Terminal {
             what: address.map(|address| scene.describe(address, access, &threads)),
             threads: shown,
         };
-        render(&facts, &mut SourceCache::new(), &self.look())
+        render(&facts, &mut SourceCache::with_copies(Arc::clone(&self.copies)), &self.look())
     }
 
     fn deadlock_report(&self, threads: &[ThreadFacts]) -> String {
@@ -121,9 +125,9 @@ impl Terminal {
         let facts = DeadlockFacts {
             program: self.program.clone(),
             pid: std::process::id().cast_signed(),
-            threads: Scene::read().threads(&threads),
+            threads: Scene::read(&self.copies).threads(&threads),
         };
-        render_deadlock(&facts, &mut SourceCache::new(), &self.look())
+        render_deadlock(&facts, &mut SourceCache::with_copies(Arc::clone(&self.copies)), &self.look())
     }
 }
 
@@ -142,7 +146,7 @@ impl engine::Host for Terminal {
         if self.count.is_some() {
             // Reading debug information takes room, as for a report.
             with_room(&|| {
-                let summary = Summary::new(counts, &mut Scene::read());
+                let summary = Summary::new(counts, &mut Scene::read(&self.copies));
                 give(self.count.as_ref(), || summary.table(), || summary.json());
                 String::new()
             });
@@ -164,7 +168,7 @@ impl engine::Host for Terminal {
     }
 
     fn backtrace(&self, thread: &ThreadFacts) -> Vec<u64> {
-        with_room(&|| Scene::read().program_counters(thread))
+        with_room(&|| Scene::read(&self.copies).program_counters(thread))
     }
 
     fn passed(&self, passed: &Passed<'_>) {
@@ -183,7 +187,7 @@ impl engine::Host for Terminal {
     }
 
     fn reran(&self, rerun: &engine::Rerun) {
-        with_room(&|| crate::rerun::answer(rerun));
+        with_room(&|| crate::rerun::answer(rerun, &self.copies));
     }
 
     fn replayed(&self, figures: Figures) {

@@ -14,6 +14,7 @@ pub use inquiry::{Inquiry, Question};
 use crate::recordings::{self, Trouble, conclude, name_of};
 use crate::{pack, usage_error};
 use clap::Args;
+use program::source::SourceCache;
 use program::whereabouts::Where;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -79,6 +80,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
     let recording = pack::open(&arguments.recording).map_err(Trouble::Refused)?;
+    pack::warn_of_processor(&recording);
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     let ask = |watched: Option<Range<u64>>, limit: usize| {
         let question = Question { place: arguments.place.clone(), watched, at: arguments.at, limit };
@@ -108,7 +110,8 @@ fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
         at: arguments.at,
         all: arguments.all,
     };
-    recordings::print(&text::render(&answer, &asked, recordings::paint()))
+    let sources = SourceCache::with_copies(pack::copies_of(&recording));
+    recordings::print(&text::render(&answer, &asked, sources, recordings::paint()))
 }
 
 fn located(answer: &Value) -> Result<(u64, u64), String> {

@@ -91,7 +91,7 @@ fn create(program: &Program, output: Option<&Path>) -> Result<NewRecording, Exit
 }
 
 /// A size with an optional unit.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" => 1,

@@ -7,10 +7,12 @@ use crate::verify::{ANOTHER_WAY, AS_RECORDED};
 use crate::{gdb, pack, rerun, status, voice};
 use clap::Args;
 use engine::{Observation, Options, Program, Stopped, Wishes};
+use program::copies::Copies;
 use session::rerun::Plan;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 use trace::Recording;
 
 const AFTER_REPLAY: &str = "\
@@ -90,6 +92,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(plan) => recorded.plan = plan,
         Err(problem) => return refuse(&problem),
     }
+    // Whoever asks or compares has said it.
+    if arguments.inquire.is_none() && !arguments.check && !arguments.debuggee {
+        pack::warn_of_processor(&recording);
+    }
     let inquiry = arguments.inquire.clone().map(Inquiry::new);
     let options = Options {
         follow: None,
@@ -151,6 +157,11 @@ pub struct View {
 }
 
 impl View {
+    /// The files that came with the recording.
+    pub fn copies(&self) -> Arc<Copies> {
+        pack::copies_of(&self.recording)
+    }
+
     /// The replay has come to the program's own end.
     pub fn finished(&self, figures: engine::Figures) {
         if self.arguments.check {

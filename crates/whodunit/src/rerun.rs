@@ -14,10 +14,12 @@ pub use told::told;
 use crate::recordings::{self, Trouble, conclude};
 use crate::{pack, status, usage_error, voice};
 use clap::Args;
+use program::copies::Copies;
 use session::rerun::{Ending, Outcome, Plan};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
 
 const AFTER_HELP: &str = "\
 A plan is a JSON file: {\"schema\": \"whodunit/plan/1\", \"steps\": [...]}, with these steps:
@@ -121,8 +123,8 @@ pub fn carry_out(folder: &Path, log: u32, plan: &Plan) -> Result<Outcome, Troubl
 }
 
 /// Writes the outcome for who asked.
-pub fn answer(rerun: &engine::Rerun) {
-    let outcome = serde_json::to_string(&told(rerun)).unwrap_or_default();
+pub fn answer(rerun: &engine::Rerun, copies: &Arc<Copies>) {
+    let outcome = serde_json::to_string(&told(rerun, copies)).unwrap_or_default();
     if let Err(error) = recordings::print(&outcome) {
         drop(error);
         voice::say_last("whodunit: cannot write the outcome to standard output\n");

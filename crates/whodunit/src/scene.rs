@@ -4,11 +4,13 @@ use crate::memory::OwnMemory;
 use crate::place::{Places, Region, StackPointer};
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use program::copies::Copies;
 use program::space::{AddressSpace, GuestAddress, Mapping, parse_maps};
 use program::symbols::{SourceFrame, Symbolizer};
 use program::unwind::{Backtrace, CodeAddress, CodeAddressKind, Ended, Registers, backtrace};
 use report::crash::{Access, FrameFacts, ThreadFacts};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Registers by their place in the encoding.
 const RSP: usize = 4;
@@ -35,18 +37,18 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Looks at this process. What cannot be read counts as absent.
-    pub fn read() -> Scene {
+    /// Looks at this process. What cannot be read counts as absent; in a replay, files may be copies.
+    pub fn read(copies: &Arc<Copies>) -> Scene {
         make_room_for_files();
         let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-        Scene::new(&String::from_utf8_lossy(&maps), OwnMemory::open())
+        Scene::new(&String::from_utf8_lossy(&maps), OwnMemory::open(), copies)
     }
 
-    fn new(maps: &str, memory: OwnMemory) -> Scene {
+    fn new(maps: &str, memory: OwnMemory, copies: &Arc<Copies>) -> Scene {
         let lines: Vec<&str> = maps.lines().filter(|line| is_of_the_guest(line)).collect();
-        let space = AddressSpace::new(parse_maps(&lines.join("\n")));
+        let space = AddressSpace::with_copies(parse_maps(&lines.join("\n")), copies);
         let symbolizer = Symbolizer::new(&space);
-        let regions = lines.iter().filter_map(|line| parse_region(line)).collect();
+        let regions = lines.iter().filter_map(|line| parse_region(line, copies)).collect();
         Scene { space, regions, memory, symbolizer, names: BTreeMap::new() }
     }
 
@@ -168,10 +170,11 @@ fn is_of_the_guest(line: &str) -> bool {
     start.is_some_and(|start| !OWN_PROGRAM.contains(&start) && start < OWN_LIBRARIES)
 }
 
-fn parse_region(line: &str) -> Option<Region> {
+fn parse_region(line: &str, copies: &Copies) -> Option<Region> {
     let Mapping { start, end, executable, path, .. } = parse_maps(line).pop()?;
     let rights = line.split(' ').nth(1)?;
-    let name = path.as_deref().map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned());
+    let path = path.as_deref().map(|path| copies.original(path));
+    let name = path.map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned());
     let (readable, writable) = (rights.contains('r'), rights.contains('w'));
     Some(Region { start, end, readable, writable, executable, name })
 }
@@ -194,7 +197,7 @@ mod tests {
 
     #[test]
     fn memory_of_the_guest_only() {
-        let scene = Scene::new(MAPS, OwnMemory::open());
+        let scene = Scene::new(MAPS, OwnMemory::open(), &Arc::default());
         let seen: Vec<_> = scene.regions.iter().map(|region| (region.start, region.name.as_deref())).collect();
         assert_eq!(seen, [(0x40_0000, Some("my prog")), (0x5a00_0000_0000, None)]);
         let rights: Vec<_> = scene.regions.iter().map(|r| (r.readable, r.writable, r.executable)).collect();
@@ -204,7 +207,7 @@ mod tests {
     #[test]
     fn instructions_in_words() {
         let code: &[u8] = &[0x89, 0x70, 0x10, 0xc3];
-        let scene = Scene::new("", OwnMemory::open());
+        let scene = Scene::new("", OwnMemory::open(), &Arc::default());
         assert_eq!(scene.instruction_at(code.as_ptr() as u64).as_deref(), Some("mov [rax+10h],esi"));
         assert_eq!(scene.instruction_at(0x10), None);
     }

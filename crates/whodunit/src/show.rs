@@ -3,6 +3,7 @@
 mod calls;
 mod events;
 mod failure;
+mod files;
 mod image;
 mod mappings;
 mod overview;
@@ -20,6 +21,7 @@ use trace::{Ending, Log, Recording, State, Store};
 
 use crate::pack;
 use crate::recordings::{Trouble, conclude, name_of};
+use files::Files;
 use image::Image;
 pub use recorded::{Recorded, recorded};
 
@@ -33,7 +35,8 @@ EXIT STATUS:
 EXAMPLES:
   whodunit show latest
   whodunit show server-3 --process 2 --events 100..200
-  whodunit show latest --schedule";
+  whodunit show latest --schedule
+  whodunit show latest --files";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -54,7 +57,11 @@ pub struct Arguments {
     #[arg(long)]
     schedule: bool,
 
-    /// Write JSON: one object, or with --events and --schedule one a line
+    /// Every file that was mapped, with its checksum and build id
+    #[arg(long, conflicts_with_all = ["events", "schedule"])]
+    files: bool,
+
+    /// Write JSON: one object, or with --events, --schedule and --files one a line
     #[arg(long)]
     json: bool,
 }
@@ -110,9 +117,24 @@ fn show(arguments: &Arguments) -> Result<(), Trouble> {
         let ending = schedule::write(&log, is_live(&recording, &log), arguments.json)?;
         return check_ending(&name, ending);
     }
+    if arguments.files {
+        return show_files(&name, &recording, number, arguments.json);
+    }
     let images: Vec<Image> = image::read_all(&recording);
     overview::write(&overview::Scope { name: &name, recording: &recording, images: &images, number }, arguments.json)?;
     check_images(&name, &images)
+}
+
+/// Of all process images, or of one. What can be read is shown before the rest is complained about.
+fn show_files(name: &str, recording: &Recording, number: Option<u32>, as_json: bool) -> Result<(), Trouble> {
+    let mut files = Files::default();
+    let mut result = Ok(());
+    for &log in recording.logs().iter().filter(|log| number.is_none_or(|number| number == **log)) {
+        let ending = recording.log(log).map(|log| files.add(&log));
+        result = result.and(ending.map_err(Trouble::from).and_then(|ending| check_ending(name, ending)));
+    }
+    files.write(as_json)?;
+    result
 }
 
 fn is_live(recording: &Recording, log: &Log) -> bool {

@@ -49,6 +49,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(recording) => recording,
         Err(problem) => return refuse(&problem),
     };
+    pack::warn_of_processor(&recording);
     let mut exit = 0;
     for &log in recording.logs() {
         let (line, status) = match check(&recording, log) {

@@ -4,4 +4,5 @@ mod packing {
     mod bench;
     mod carried;
     mod hostile;
+    mod material;
 }

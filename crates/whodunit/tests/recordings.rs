@@ -5,6 +5,7 @@ mod recordings {
     mod builder;
     mod failing;
     mod listing;
+    mod machines;
     mod removing;
     mod showing;
 }

@@ -4,6 +4,7 @@ mod common;
 mod damage;
 mod facts;
 mod languages;
+mod material;
 mod spaces;
 mod symbols;
 mod unwinding;

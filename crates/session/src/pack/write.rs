@@ -1,38 +1,26 @@
 //! From a recording to a pack. The recording stays as it is: files that it refers to go straight into the archive.
 
 use super::content::Content;
+use super::contents::Contents;
 use super::{Header, MOST_MEMBERS, Name, PackError, VERSION, most_bytes};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use trace::format::{MANIFEST, log_name, tail_name};
-use trace::{Ending, Event, Hasher, Recording};
+use trace::Hasher;
+use trace::index::{self, Index, Kind};
 
 /// Twice as slow as the fastest levels and smaller by a fifth; a pack is made once and sent often.
 const LEVEL: i32 = 9;
 
-/// What goes into a pack.
-#[derive(Default)]
-pub struct Contents {
-    members: BTreeMap<Name, PathBuf>,
-    /// What the machine was that the recording was made on.
-    pub processor: String,
-    pub features: Vec<String>,
-    /// Process images that cannot be read to their end, with the reason.
-    pub unreadable: Vec<(u32, String)>,
-}
-
 /// A file in a pack.
 #[derive(Debug)]
 pub struct Member {
-    /// Where it came from.
+    /// Where it came from; for what came in a pack, where it once was.
     pub path: PathBuf,
     pub bytes: u64,
-    /// A program, library or large data file, which is no part of the recording's own folder.
-    pub is_copy: bool,
+    /// What it is a copy for; none for parts of the recording's own folder.
+    pub kind: Option<Kind>,
 }
 
 /// A pack that was made.
@@ -43,56 +31,6 @@ pub struct Packed {
     pub bytes: u64,
     /// Of the pack.
     pub packed_bytes: u64,
-}
-
-impl Contents {
-    /// Looks through all events for files that a replay takes from where they lie.
-    pub fn of(recording: &Recording) -> Result<Contents, PackError> {
-        let folder = recording.folder();
-        if recording.is_live() {
-            return Err(PackError::Live { folder: folder.to_owned() });
-        }
-        let mut contents = Contents::default();
-        contents.add_if_there(Name::Manifest, folder.join(MANIFEST));
-        for &number in recording.logs() {
-            contents.members.insert(Name::Log(number), folder.join(log_name(number)));
-            contents.add_if_there(Name::Tail(number), folder.join(tail_name(number)));
-            contents.read_log(recording, number);
-        }
-        Ok(contents)
-    }
-
-    fn add_if_there(&mut self, name: Name, path: PathBuf) {
-        if path.exists() {
-            self.members.insert(name, path);
-        }
-    }
-
-    fn read_log(&mut self, recording: &Recording, number: u32) {
-        let log = match recording.log(number) {
-            Ok(log) => log,
-            Err(error) => return self.unreadable.push((number, error.to_string())),
-        };
-        let mut cursor = log.cursor();
-        while let Some(record) = cursor.next() {
-            match record.event {
-                Event::Start(start) if self.features.is_empty() => {
-                    self.processor = start.machine.processor.to_owned();
-                    self.features = start.machine.features.iter().map(str::to_owned).collect();
-                }
-                Event::File(file) => {
-                    let Some(checksum) = file.checksum else { continue };
-                    let copy = Some(recording.file_copy(checksum)).filter(|copy| copy.exists());
-                    let original = || PathBuf::from(OsStr::from_bytes(file.path));
-                    self.members.entry(Name::Copy(checksum)).or_insert_with(|| copy.unwrap_or_else(original));
-                }
-                _ => {}
-            }
-        }
-        if let ending @ Ending::Damaged(_) = cursor.ending() {
-            self.unreadable.push((number, ending.to_string()));
-        }
-    }
 }
 
 /// Writes a pack. Nothing is at `output` before all of it is there; what is there already stays unless `force` is set.
@@ -140,9 +78,15 @@ fn write_all(contents: &Contents, temporary: &Path) -> Result<Packed, PackError>
     let body = Body { out: BufWriter::new(file), hasher: Hasher::new(), bytes: 0 };
     let mut archive = tar::Builder::new(zstd::Encoder::new(body, LEVEL).map_err(failed)?);
     let mut members = Vec::new();
+    let origins = contents.origins();
     for (name, path) in &contents.members {
-        members.push(append(&mut archive, *name, path, temporary)?);
+        let bytes = append(&mut archive, *name, path, temporary)?.ok_or_else(|| contents.changed(*name, path))?;
+        let entry = origins.get(name);
+        let path = entry.map_or_else(|| path.to_owned(), |entry| PathBuf::from(&entry.path));
+        members.push(Member { path, bytes, kind: entry.map(|entry| entry.kind) });
     }
+    let bytes = append_index(&mut archive, &contents.index).map_err(failed)?;
+    members.push(Member { path: PathBuf::from(Name::Index.to_string()), bytes, kind: None });
     let body = archive.into_inner().and_then(zstd::Encoder::finish).map_err(failed)?;
     let header = Header { version: VERSION, body_bytes: body.bytes, body: body.hasher.digest() };
     let mut file = body.out.into_inner().map_err(|error| failed(error.into_error()))?;
@@ -156,23 +100,20 @@ fn write_all(contents: &Contents, temporary: &Path) -> Result<Packed, PackError>
     Ok(Packed { members, bytes, packed_bytes })
 }
 
+/// Tells the size; nothing if the file is not the one that the name asks for.
 fn append<W: Write>(
     archive: &mut tar::Builder<W>,
     name: Name,
     path: &Path,
     temporary: &Path,
-) -> Result<Member, PackError> {
+) -> Result<Option<u64>, PackError> {
     let unusable = |error| match name {
         Name::Copy(_) => PackError::NoFile { path: path.to_owned(), error },
         _ => PackError::io("read", path, error),
     };
     let (file, bytes) = open_regular(path).map_err(unusable)?;
     let mut content = Content::new(BufReader::new(file).take(bytes));
-    let mut header = tar::Header::new_gnu();
-    header.set_size(bytes);
-    header.set_mode(0o644);
-    header.set_entry_type(tar::EntryType::Regular);
-    let appended = archive.append_data(&mut header, name.to_string(), &mut content);
+    let appended = archive.append_data(&mut plain_file(bytes), name.to_string(), &mut content);
     if let Some(error) = content.error.take() {
         return Err(unusable(error));
     }
@@ -182,13 +123,27 @@ fn append<W: Write>(
         _ => true,
     };
     if !is_as_recorded || content.bytes != bytes {
-        return Err(PackError::Changed { path: path.to_owned() });
+        return Ok(None);
     }
-    Ok(Member { path: path.to_owned(), bytes, is_copy: matches!(name, Name::Copy(_)) })
+    Ok(Some(bytes))
+}
+
+fn append_index<W: Write>(archive: &mut tar::Builder<W>, index: &Index) -> io::Result<u64> {
+    let bytes = index::encode(index);
+    archive.append_data(&mut plain_file(bytes.len() as u64), Name::Index.to_string(), &bytes[..])?;
+    Ok(bytes.len() as u64)
+}
+
+fn plain_file(bytes: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes);
+    header.set_mode(0o644);
+    header.set_entry_type(tar::EntryType::Regular);
+    header
 }
 
 /// Opening a device or a pipe may do something, or never end; a recording may name any path.
-fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+pub(super) fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file");
     fs::metadata(path).and_then(|there| there.is_file().then_some(()).ok_or_else(not_regular))?;
     let file = File::open(path)?;
@@ -232,13 +187,16 @@ mod tests {
         let packed = pack(&contents, &folder.join("pack"), false).unwrap();
         let file = fs::read(folder.join("pack")).unwrap();
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!((packed.bytes, packed.packed_bytes), (5000, file.len() as u64));
+        let index = packed.members[1].bytes;
+        assert_eq!((packed.bytes, packed.packed_bytes), (5000 + index, file.len() as u64));
         let mut archive = tar::Archive::new(zstd::Decoder::new(&file[..]).unwrap());
         let mut members = archive.entries().unwrap();
         let mut content = Vec::new();
         let mut member = members.next().unwrap().unwrap();
         member.read_to_end(&mut content).unwrap();
         assert_eq!((member.path().unwrap().to_str(), content), (Some("1.log"), vec![7; 5000]));
+        drop(member);
+        assert_eq!(members.next().unwrap().unwrap().path().unwrap().to_str(), Some("files/index.json"));
         assert!(members.next().is_none());
     }
 }

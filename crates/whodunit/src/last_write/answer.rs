@@ -16,8 +16,7 @@ use std::ops::Range;
 const WORD: u64 = 8;
 
 /// Where something is: an address and a length, or a problem.
-pub fn locate(place: &Where) -> Value {
-    let scene = Scene::read();
+pub fn locate(place: &Where, scene: Scene) -> Value {
     match find(&Variables::new(scene.space()), place, scene.memory()) {
         Ok((target, address)) => {
             let length = target.size.filter(|size| *size > 0).unwrap_or(WORD);
@@ -61,8 +60,7 @@ fn explain(error: &WhereError) -> String {
 }
 
 /// Everything that was found out about the watched bytes. `seen` is what they are at the end.
-pub fn history(place: &Where, range: &Range<u64>, watch: &Watch, seen: Option<&[u8]>) -> Value {
-    let mut scene = Scene::read();
+pub fn history(place: &Where, range: &Range<u64>, watch: &Watch, seen: Option<&[u8]>, mut scene: Scene) -> Value {
     let variables = Variables::new(scene.space());
     let target = find(&variables, place, scene.memory()).ok().map(|(target, _)| target).filter(|target| {
         target.address() == Some(GuestAddress(range.start))

@@ -4,7 +4,9 @@
 
 use super::answer;
 use super::watch::{By, Eyes, Moment, Outside, Shared, Watch};
+use crate::scene::Scene;
 use engine::{Observation, Observer, Passed, Wanted};
+use program::copies::Copies;
 use program::whereabouts::Where;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -113,15 +115,15 @@ impl Inquiry {
     }
 
     /// The replay is over, and the guest's memory still there. Everything observed has been seen.
-    pub fn answer(&self) -> String {
+    pub fn answer(&self, copies: &Arc<Copies>) -> String {
         let place = Where::parse(&self.question.place);
         let answer = match (&self.watching, place) {
             (_, Err(error)) => json!({ "problem": error.to_string() }),
-            (None, Ok(place)) => answer::locate(&place),
+            (None, Ok(place)) => answer::locate(&place, Scene::read(copies)),
             (Some(watching), Ok(place)) => {
                 let watch = watching.shared.catch_up(u64::MAX);
                 let seen = watching.feed.lock().ok().and_then(|feed| feed.read(&watching.range));
-                answer::history(&place, &watching.range, &watch, seen.as_deref())
+                answer::history(&place, &watching.range, &watch, seen.as_deref(), Scene::read(copies))
             }
         };
         format!("{answer}\n")

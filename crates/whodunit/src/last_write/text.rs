@@ -35,8 +35,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-pub fn render(answer: &Value, asked: &Asked<'_>, paint: Paint) -> String {
-    let mut writer = Writer { answer, asked, paint, sources: SourceCache::new(), text: String::new() };
+pub fn render(answer: &Value, asked: &Asked<'_>, sources: SourceCache, paint: Paint) -> String {
+    let mut writer = Writer { answer, asked, paint, sources, text: String::new() };
     writer.subject();
     if asked.all {
         writer.list()
@@ -139,7 +139,7 @@ impl Writer<'_> {
         let call = change["call"].as_str().map_or(String::new(), |call| format!("system call {}, ", escaped(call)));
         let kernel = if change["by"] == "kernel" { "the kernel, " } else { "" };
         let inner = change["stack"].get(0).map_or(String::new(), |frame| format!(", {}", self.frame(frame)));
-        let outer = match source_frame(change) {
+        let outer = match source_frame(change, &self.sources) {
             Some((position, frame)) if position > 0 => format!(", for {}", self.frame(frame)),
             _ => String::new(),
         };
@@ -161,7 +161,7 @@ impl Writer<'_> {
 
     /// The source line that wrote, or called what wrote.
     fn excerpt(&mut self, change: &Value) {
-        let Some((_, frame)) = source_frame(change) else { return };
+        let Some((_, frame)) = source_frame(change, &self.sources) else { return };
         let (Some(file), Some(line)) = (frame["file"].as_str(), frame["line"].as_u64()) else { return };
         let line = u32::try_from(line).unwrap_or(0);
         if let Some(code) = self.sources.source_line(Path::new(file), line) {
@@ -218,11 +218,11 @@ impl Writer<'_> {
 }
 
 /// The innermost frame with a source line that can be shown; else with any.
-fn source_frame(change: &Value) -> Option<(usize, &Value)> {
+fn source_frame<'a>(change: &'a Value, sources: &SourceCache) -> Option<(usize, &'a Value)> {
     let frames = change["stack"].as_array()?;
     let has_line = |frame: &&Value| frame["line"].is_u64();
     let readable =
-        |frame: &&Value| has_line(frame) && frame["file"].as_str().is_some_and(|file| Path::new(file).is_file());
+        |frame: &&Value| has_line(frame) && frame["file"].as_str().is_some_and(|file| sources.has(Path::new(file)));
     let position = frames.iter().position(|frame| readable(&frame));
     let position = position.or_else(|| frames.iter().position(|frame| has_line(&frame)))?;
     Some((position, &frames[position]))

@@ -2,15 +2,17 @@
 
 use crate::scene::Scene;
 use engine::{Rerun, ThreadFacts};
+use program::copies::Copies;
 use program::symbols::SourceFrame;
 use program::unwind::{CodeAddress, CodeAddressKind};
 use session::rerun::{Ending, Frame, Left, Outcome, Output, Switch, Thread};
+use std::sync::Arc;
 
 /// Of a long stack only so much is told.
 const MOST_FRAMES: usize = 64;
 
-pub fn told(rerun: &Rerun) -> Outcome {
-    let mut scene = Scene::read();
+pub fn told(rerun: &Rerun, copies: &Arc<Copies>) -> Outcome {
+    let mut scene = Scene::read(copies);
     let facts: Vec<&ThreadFacts> = rerun.threads.iter().collect();
     let threads = scene.threads(&facts).into_iter().map(|thread| Thread {
         thread: thread.id,

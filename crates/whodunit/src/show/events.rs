@@ -7,7 +7,7 @@ use trace::event::{Exec, File, InstructionKind, Map, Signal, SignalPlace, Start,
 use trace::{Ending, Event, Log, Record};
 
 use super::image::{PROGRAM_COUNTER, command_of};
-use super::{Range, calls, tally};
+use super::{Range, calls, files, tally};
 use crate::recordings::ends;
 use crate::recordings::text::{escaped, escaped_bytes, keep_start, size};
 
@@ -111,7 +111,7 @@ fn describe_start(start: &Start<'_>) -> String {
 }
 
 fn describe_file(file: &File<'_>) -> String {
-    let build_id: String = file.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let build_id = files::build_id(file);
     let build_id = if build_id.is_empty() { build_id } else { format!(", build id {build_id}") };
     format!("file {} is {}, {}{build_id}", file.id, escaped_bytes(file.path), size(file.size))
 }

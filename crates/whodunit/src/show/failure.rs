@@ -9,7 +9,9 @@ use std::fs::{self, File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use program::copies::Copies;
 use program::source::SourceCache;
 use program::space::{AddressSpace, Mapping};
 use program::symbols::{SourceFrame, Symbolizer, UNMAPPED};
@@ -20,6 +22,7 @@ use trace::{Digest, Recording};
 
 use super::image::{Image, Stop};
 use super::mappings::{Mappings, RecordedFile};
+use crate::pack;
 use crate::recordings::ends;
 use crate::recordings::text::{Ink, Paint, escaped, keep_start, width};
 
@@ -50,7 +53,8 @@ impl Failure {
     /// None for a process that ended as it should, or did not end.
     pub fn of(image: &Image, recording: &Recording, sources: &mut SourceCache) -> Option<Failure> {
         let stop = image.stop.as_ref().filter(|stop| is_failure(stop))?;
-        let mut files = Files::new(&image.mappings, recording);
+        let copies = Arc::clone(sources.copies());
+        let mut files = Files::new(&image.mappings, recording, &copies);
         let (frames, left_out) = resolve(&stop.backtrace, &image.mappings, &mut files);
         let suspect = suspect(&frames, sources);
         Some(Failure {
@@ -178,7 +182,7 @@ fn address_space(addresses: impl Iterator<Item = u64>, mappings: &Mappings, file
             known.push(Mapping { start, end, offset, executable, path: Some(path) });
         }
     }
-    AddressSpace::new(known)
+    AddressSpace::with_copies(known, files.copies)
 }
 
 /// The file at an address, and the offset in it.
@@ -222,7 +226,8 @@ fn functions(
 
 /// Every file that is mapped, and what stands in the way of names.
 pub fn whole_space(mappings: &Mappings, recording: &Recording) -> (AddressSpace, Vec<String>) {
-    let mut files = Files::new(mappings, recording);
+    let copies = pack::copies_of(recording);
+    let mut files = Files::new(mappings, recording, &copies);
     let code = mappings.regions().filter(|region| region.executable && region.file.is_some());
     let starts: Vec<u64> = code.map(|region| region.start).collect();
     let space = address_space(starts.into_iter(), mappings, &mut files);
@@ -233,12 +238,13 @@ pub fn whole_space(mappings: &Mappings, recording: &Recording) -> (AddressSpace,
 struct Files<'a> {
     mappings: &'a Mappings,
     recording: &'a Recording,
+    copies: &'a Arc<Copies>,
     found: BTreeMap<u32, Result<PathBuf, String>>,
 }
 
 impl<'a> Files<'a> {
-    fn new(mappings: &'a Mappings, recording: &'a Recording) -> Files<'a> {
-        Files { mappings, recording, found: BTreeMap::new() }
+    fn new(mappings: &'a Mappings, recording: &'a Recording, copies: &'a Arc<Copies>) -> Files<'a> {
+        Files { mappings, recording, copies, found: BTreeMap::new() }
     }
 
     fn find(&mut self, id: u32) -> Result<PathBuf, String> {

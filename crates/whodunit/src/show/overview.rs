@@ -10,6 +10,7 @@ use super::failure::{self, Failure};
 use super::image::{Begin, Image};
 use super::processes;
 use super::tally::{Count, Tally};
+use crate::pack::{self, level};
 use crate::recordings::text::{Ink, Paint, age, count, date, escaped, escaped_bytes, seconds_since_1970, size, wrap};
 use crate::recordings::{Trouble, ends, paint, print};
 
@@ -70,7 +71,7 @@ pub fn write(scope: &Scope<'_>, as_json: bool) -> Result<(), Trouble> {
 }
 
 fn text(scope: &Scope<'_>, paint: Paint) -> String {
-    let mut sources = SourceCache::new();
+    let mut sources = SourceCache::with_copies(pack::copies_of(scope.recording));
     let mut parts = vec![heading(scope, paint)];
     let failures = scope.failures(&mut sources);
     parts.extend(failures.iter().take(MAX_FAILURES).map(|(_, failure)| failure.lines(&mut sources, paint)));
@@ -111,8 +112,8 @@ fn begin_rows(begin: &Begin, tool: Option<&str>, row: &mut impl FnMut(&str, &str
     row("folder", &escaped_bytes(&begin.directory));
     let tool = tool.map(|tool| format!(", by {}", escaped(tool))).unwrap_or_default();
     row("started", &format!("{}, {}{tool}", date(begin.started), age(begin.started, SystemTime::now())));
-    let features = count(begin.features.len(), "feature");
-    row("machine", &escaped(&format!("{} ({features}), kernel {}", begin.processor, begin.kernel)));
+    let (level, features) = (level::of(&begin.features), count(begin.features.len(), "feature"));
+    row("machine", &escaped(&format!("{} ({level}, {features}), kernel {}", begin.processor, begin.kernel)));
     row("schedule", &format!("{}, quantum {}, seed {}", escaped(&begin.policy), begin.quantum, begin.seed));
 }
 
@@ -193,7 +194,7 @@ fn columns(name: &str, number: &str, data: &str) -> String {
 }
 
 fn json(scope: &Scope<'_>) -> Value {
-    let mut sources = SourceCache::new();
+    let mut sources = SourceCache::with_copies(pack::copies_of(scope.recording));
     let failures: Vec<Value> =
         scope.failures(&mut sources).iter().map(|(log, failure)| failure_json(*log, failure)).collect();
     let tree = processes::tree(scope.images);
@@ -253,6 +254,7 @@ fn begin_json(begin: &Begin) -> Value {
         "quantum": begin.quantum,
         "kernel": begin.kernel,
         "processor": begin.processor,
+        "level": level::of(&begin.features).to_string(),
         "features": begin.features,
         "parent": begin.parent.map(|parent| json!({"process": parent.log, "event": parent.event})),
         "started": seconds_since_1970(begin.started),

@@ -55,7 +55,7 @@ threads-1: ./threads -n 2
   program    ./threads
   folder     /home/ada
   started    {STARTED_DATE}, {age}, by whodunit 0.1.0
-  machine    Test CPU (2 features), kernel 6.1.0
+  machine    Test CPU (x86-64-v1, 2 features), kernel 6.1.0
   schedule   round-robin, quantum 50000, seed 7
   size       {bytes} B in 1 log, 15 events, {each} bytes an event
   ended      exited 0
