@@ -87,14 +87,14 @@ impl Named {
     }
 
     fn name(&mut self, descriptor: i32, mut file: File, metadata: &Metadata, is_program: bool) -> Found {
+        let by_reference = is_program || metadata.size() > LARGEST_CONTENT;
+        let checksum = if by_reference { Digest::of_reader(&mut file).ok().map(|(digest, _)| digest) } else { None };
         let build_id = if is_program { build_id::of_file(&file) } else { Vec::new() };
-        let is_program = is_program || metadata.size() > LARGEST_CONTENT;
-        let checksum = if is_program { Digest::of_reader(&mut file).ok().map(|(digest, _)| digest) } else { None };
         let path = fs::read_link(link_of(descriptor)).map(|path| path.into_os_string().into_vec()).unwrap_or_default();
         self.n_named += 1;
         let (identity, is_unlinked) = (identity_of(metadata), metadata.nlink() == 0);
         let new = NewFile { path, identity, checksum, build_id, is_unlinked };
-        Found { id: self.n_named, is_program, new: Some(new), file }
+        Found { id: self.n_named, is_program: by_reference, new: Some(new), file }
     }
 
     /// The number of a segment of System V's shared memory.

@@ -44,7 +44,9 @@ const AFTER_HELP: &str = "\
 EXAMPLES:
   whodunit doctor
   whodunit run -- ./server --port 8080
-  whodunit run --help";
+  whodunit record -- ./server --port 8080
+  whodunit replay --gdb latest
+  whodunit last-write latest sessions";
 
 /// Runs a program and explains how it fails.
 #[derive(Parser)]

@@ -31,6 +31,7 @@ mod programs {
 
 mod replaying {
     mod bad_input;
+    mod confined;
     mod effects;
     mod endings;
     pub mod exceptions;
