@@ -4,7 +4,7 @@ use crate::code::cache::{Exit, Trap};
 use crate::code::hot::Follower;
 use crate::code::path::decode_at;
 use crate::context::{Context, Fault, RAX, RDI, RSP, Standing};
-use crate::debug::Next;
+use crate::debug::{Debugging, Next};
 use crate::engine::Engine;
 use crate::guest_code::LiveCode;
 use crate::instructions;
@@ -32,92 +32,126 @@ const LOOK_UP: Host = 0;
 
 /// Runs guest code on this host thread until the guest thread ends.
 pub fn run(engine: &'static Engine, context: &mut Context) {
-    let enter = engine.stubs().enter;
-    let records = engine.writes_records();
-    let steps_singly = engine.steps_singly();
-    let mut step = None;
-    let mut follower: Option<Follower> = None;
-    let mut passing = None;
-    let mut host = LOOK_UP;
-    let debugging = engine.debugging();
+    let mut driver =
+        Driver { engine, debugging: engine.debugging(), step: None, follower: None, passing: None, host: LOOK_UP };
     loop {
-        let next = debugging.map_or(Next::Planned, |debugging| debugging.before(engine, context));
+        let alone = driver.prepare(context);
+        let exit = driver.enter(context);
+        driver.note(context, exit, alone);
+        match driver.follow_up(context, exit) {
+            Flow::Goes => driver.pass_place(context, exit),
+            Flow::Ends => return,
+        }
+    }
+}
+
+/// What the loop keeps from one round to the next.
+struct Driver {
+    engine: &'static Engine,
+    debugging: Option<&'static Debugging>,
+    /// The instruction that runs by itself, to be observed.
+    step: Option<Step>,
+    follower: Option<Follower>,
+    /// The thread that runs the instruction of a place.
+    passing: Option<u32>,
+    host: Host,
+}
+
+impl Driver {
+    /// Finds out what to run; tells whether that is a single instruction, for a debugger.
+    fn prepare(&mut self, context: &mut Context) -> bool {
+        let engine = self.engine;
+        let next = self.debugging.map_or(Next::Planned, |debugging| debugging.before(engine, context));
         let alone = matches!(next, Next::Alone);
         if !matches!(next, Next::Planned) {
-            follower = None;
-            host = if alone { engine.world().host_for_step(context.pc) } else { LOOK_UP };
+            self.follower = None;
+            self.host = if alone { engine.world().host_for_step(context.pc) } else { LOOK_UP };
         }
-        if host == LOOK_UP {
-            host = look_up(engine, context);
+        if self.host == LOOK_UP {
+            self.host = look_up(engine, context);
         }
-        if let Some(followed) = &mut follower {
+        if let Some(followed) = &mut self.follower {
             let mut world = engine.world();
-            host = world.follow(followed, context.pc).unwrap_or_else(|| {
-                follower = None;
+            self.host = world.follow(followed, context.pc).unwrap_or_else(|| {
+                self.follower = None;
                 world.host_for(context.pc)
             });
         }
-        if steps_singly {
-            step = begin_step(engine, context);
+        if engine.steps_singly() {
+            self.step = begin_step(engine, context);
         }
-        kernel::enter(enter, host);
-        engine.count_exit();
-        let exit = {
-            let world = engine.world();
-            let exit = world.cache.exit(context.exit);
-            if records {
-                engine.drain_after(&world, context, exit);
-            }
-            exit
-        };
-        if let (Some(step), Some(outcome)) = (step.take(), outcome_of(context, exit)) {
+        alone
+    }
+
+    /// Runs translated code until it leaves.
+    fn enter(&self, context: &mut Context) -> Exit {
+        kernel::enter(self.engine.stubs().enter, self.host);
+        self.engine.count_exit();
+        let world = self.engine.world();
+        let exit = world.cache.exit(context.exit);
+        if self.engine.writes_records() {
+            self.engine.drain_after(&world, context, exit);
+        }
+        exit
+    }
+
+    /// Tells those who watch.
+    fn note(&mut self, context: &mut Context, exit: Exit, alone: bool) {
+        if let (Some(step), Some(outcome)) = (self.step.take(), outcome_of(context, exit)) {
             if outcome != Outcome::Faulted {
-                x87::mend_stored(engine, context, step.instruction());
+                x87::mend_stored(self.engine, context, step.instruction());
             }
-            engine.tell_step(context, step, outcome);
+            self.engine.tell_step(context, step, outcome);
         }
         if !matches!(exit, Exit::Indirect | Exit::Direct { .. }) {
-            follower = None;
+            self.follower = None;
         }
         if exit != Exit::Interrupted {
             context.standing = Standing::Anywhere;
         }
-        if let Some(debugging) = debugging {
+        if let Some(debugging) = self.debugging {
             debugging.after(exit, alone);
         }
-        host = match exit {
+    }
+
+    /// Does what translated code left for.
+    fn follow_up(&mut self, context: &mut Context, exit: Exit) -> Flow {
+        let engine = self.engine;
+        self.host = match exit {
             Exit::SystemCall { next } => match system_call(engine, context, next) {
                 Flow::Goes => LOOK_UP,
-                Flow::Ends => return,
+                Flow::Ends => return Flow::Ends,
             },
             Exit::Step { pc } => {
                 context.pc = pc;
-                step = begin_step(engine, context);
+                self.step = begin_step(engine, context);
                 engine.world().host_for_step(pc)
             }
-            Exit::Place { pc } if debugging.is_none() => {
+            Exit::Place { pc } if self.debugging.is_none() => {
                 context.pc = pc;
-                passing =
-                    engine.replaying().is_none_or(|replay| replay.place(engine, context)).then_some(context.thread);
-                passing.map_or(LOOK_UP, |_| engine.world().host_past(pc))
+                let passes = engine.replaying().is_none_or(|replay| replay.place(engine, context));
+                self.passing = passes.then_some(context.thread);
+                self.passing.map_or(LOOK_UP, |_| engine.world().host_past(pc))
             }
             Exit::Budget { .. } | Exit::Arrived { .. } => match short_of_budget(engine, context, exit) {
                 Some(host) => host,
                 None => {
-                    follower = out_of_budget(engine, context);
+                    self.follower = out_of_budget(engine, context);
                     LOOK_UP
                 }
             },
             _ => go_on(engine, context, exit),
         };
-        if let Some(thread) = passing
-            && !stays_at_place(exit, host)
-        {
-            passing = None;
-            if has_passed(exit) && engine.replaying().is_some_and(|replay| replay.passed_place(engine, context, thread))
-            {
-                host = LOOK_UP;
-            }
+        Flow::Goes
+    }
+
+    /// Tells when the instruction of a place has run.
+    fn pass_place(&mut self, context: &mut Context, exit: Exit) {
+        let engine = self.engine;
+        let Some(thread) = self.passing.filter(|_| !stays_at_place(exit, self.host)) else { return };
+        self.passing = None;
+        if has_passed(exit) && engine.replaying().is_some_and(|replay| replay.passed_place(engine, context, thread)) {
+            self.host = LOOK_UP;
         }
     }
 }

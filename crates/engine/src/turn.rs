@@ -6,19 +6,17 @@
 //! between its threads) happens at the same switch points in every run. Only when no thread can run does one of them,
 //! the idle one, wait in the kernel on behalf of all.
 
+mod state;
 mod tracing;
 
 use crate::context::{Context, ContextRef};
-use crate::engine::Engine;
-use crate::journal::register_digest;
 use crate::kernel;
-use sched::{Policy, Reason, SwitchPoint, ThreadId};
+use sched::{Policy, Reason, ThreadId};
+use state::write_end;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
-use trace::Digest;
-use trace::event::{Event, Switch, SwitchReason, ThreadEnd};
 use tracing::Stop;
 
 /// What a thread waits for.
@@ -413,186 +411,4 @@ impl Turn {
             thread.context.with(|context| show(id, context, description));
         }
     }
-}
-
-impl State {
-    fn thread(&mut self, context: &Context) -> &mut Thread {
-        self.threads.get_mut(&ThreadId(context.thread)).expect("a running thread is registered")
-    }
-
-    /// Takes a thread away; those that it had stopped go on.
-    fn remove(&mut self, id: ThreadId) {
-        self.threads.remove(&id);
-        for thread in self.threads.values_mut() {
-            thread.stopped = thread.stopped.filter(|stop| !stop.is_by(id));
-        }
-    }
-
-    fn satisfy(&mut self, id: ThreadId, outcome: Outcome) {
-        if let Some(thread) = self.threads.get_mut(&id) {
-            thread.status = Status::Runnable;
-            thread.outcome = outcome;
-        }
-    }
-
-    /// Ends a thread's wait because of a signal; tells whether it was waiting.
-    fn interrupt(&mut self, id: ThreadId) -> bool {
-        let Some(Thread { status: Status::Waiting { wait, .. }, .. }) = self.threads.get(&id) else { return false };
-        if let Wait::Futex { address, .. } | Wait::SharedFutex { address, .. } = *wait {
-            self.remove_waiter(address, id);
-        }
-        self.satisfy(id, Outcome::Interrupted);
-        true
-    }
-
-    fn remove_waiter(&mut self, address: u64, id: ThreadId) {
-        if let Some(waiters) = self.futexes.get_mut(&address) {
-            waiters.retain(|&(waiter, _)| waiter != id);
-            if waiters.is_empty() {
-                self.futexes.remove(&address);
-            }
-        }
-    }
-
-    /// Picks who runs next and wakes it; if nobody can run, sees to it that somebody waits for that to change.
-    fn choose(&mut self, turn: &Turn, reason: Reason, clock: u64) {
-        if let Choice::Nobody = self.pick(turn, reason, clock) {
-            self.ensure_idle(turn);
-        }
-    }
-
-    /// Picks who runs next and wakes it.
-    fn pick(&mut self, turn: &Turn, reason: Reason, clock: u64) -> Choice {
-        self.end_waits();
-        let runnable: Vec<ThreadId> =
-            self.threads.iter().filter(|(_, thread)| thread.can_run()).map(|(&id, _)| id).collect();
-        if runnable.is_empty() {
-            self.last = self.current.take().unwrap_or(self.last);
-            return Choice::Nobody;
-        }
-        let last = self.current.unwrap_or(self.last);
-        let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable });
-        self.quantum = self.policy.quantum();
-        if picked != last {
-            self.stats.switches += 1;
-            self.write_down(reason, last, picked);
-            for word in [u64::from(last.0), clock, u64::from(picked.0)] {
-                self.stats.schedule_hash = (self.stats.schedule_hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-            }
-        }
-        self.last = picked;
-        self.current = Some(picked);
-        if self.idle == Some(picked) {
-            self.kick_idle(turn);
-        } else if let Some(thread) = self.threads.get(&picked) {
-            thread.context.wake();
-        }
-        Choice::Picked
-    }
-
-    /// A run that is written down tells every switch.
-    fn write_down(&self, reason: Reason, from: ThreadId, to: ThreadId) {
-        let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
-        let thread = self.threads.get(&from);
-        let (clock, registers) = thread.map_or((0, Digest(0)), |thread| {
-            thread.context.with(|context| (context.clock(), register_digest(context)))
-        });
-        let reason = match (reason, thread) {
-            (_, None) => SwitchReason::Ended,
-            (Reason::QuantumOver, _) => SwitchReason::QuantumOver,
-            (Reason::Yielded, _) => SwitchReason::Yielded,
-            _ => SwitchReason::Waiting,
-        };
-        writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers }));
-    }
-
-    /// Sees to it that some thread waits in the kernel for all that is waited for just now.
-    fn ensure_idle(&self, turn: &Turn) {
-        if self.idle.is_some() {
-            return self.kick_idle(turn); // it must wait for the new wait too
-        }
-        let waits = |thread: &&Thread| matches!(thread.status, Status::Waiting { .. });
-        if let Some(thread) = self.threads.values().find(waits) {
-            thread.context.wake();
-        }
-    }
-
-    /// Makes the idle thread look at the world again, whichever way it waits.
-    fn kick_idle(&self, turn: &Turn) {
-        if let Some(thread) = self.idle.and_then(|idle| self.threads.get(&idle)) {
-            let one = 1u64;
-            let descriptor = u64::from(turn.kick.load(Ordering::SeqCst));
-            kernel::call(libc::SYS_write as u64, [descriptor, (&raw const one) as u64, 8, 0, 0, 0]);
-            thread.context.wake();
-        }
-    }
-
-    /// Makes threads runnable whose descriptors are ready or whose time has come.
-    fn end_waits(&mut self) {
-        let mut now = None;
-        let mut ended = Vec::new();
-        for (&id, thread) in &mut self.threads {
-            let Status::Waiting { wait, deadline } = &mut thread.status else { continue };
-            let satisfied = match wait {
-                Wait::Descriptors(polls) => any_ready(polls),
-                Wait::SharedFutex { address, word, .. } => kernel::read::<u32>(*address) != Ok(*word),
-                Wait::Futex { .. } | Wait::Time => false,
-            };
-            if satisfied {
-                ended.push((id, Outcome::Satisfied));
-            } else if let Some(deadline) = *deadline
-                && *now.get_or_insert_with(Instant::now) >= deadline
-            {
-                ended.push((id, Outcome::TimedOut));
-            }
-        }
-        for (id, outcome) in ended {
-            if let Some(Thread {
-                status: Status::Waiting { wait: Wait::Futex { address, .. } | Wait::SharedFutex { address, .. }, .. },
-                ..
-            }) = self.threads.get(&id)
-            {
-                let address = *address;
-                self.remove_waiter(address, id);
-            }
-            self.satisfy(id, outcome);
-        }
-    }
-
-    /// All descriptors that anybody waits for, behind the one that kicks, and the time to the first deadline.
-    fn everything_awaited(&self, kick: i32) -> (Vec<libc::pollfd>, Option<Duration>) {
-        let mut polls = vec![libc::pollfd { fd: kick, events: libc::POLLIN, revents: 0 }];
-        let mut first: Option<Instant> = None;
-        for thread in self.threads.values() {
-            let Status::Waiting { wait, deadline } = &thread.status else { continue };
-            let mut look_again = None;
-            match wait {
-                Wait::Descriptors(wanted) => polls.extend_from_slice(wanted),
-                Wait::SharedFutex { .. } => look_again = Some(Instant::now() + SHARED_INTERVAL),
-                Wait::Futex { .. } | Wait::Time => {}
-            }
-            first = [first, *deadline, look_again].into_iter().flatten().min();
-        }
-        (polls, first.map(|deadline| deadline.saturating_duration_since(Instant::now())))
-    }
-
-    fn is_deadlocked(&self) -> bool {
-        !self.threads.is_empty()
-            && self
-                .threads
-                .values()
-                .all(|thread| matches!(thread.status, Status::Waiting { wait: Wait::Futex { .. }, deadline: None }))
-    }
-}
-
-/// Writes down that a thread is gone.
-fn write_end(context: &Context) {
-    let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
-    let (thread, clock) = (context.thread, context.clock());
-    writing.note(&Event::ThreadEnd(ThreadEnd { thread, clock, status: 0 }));
-}
-
-fn any_ready(polls: &mut [libc::pollfd]) -> bool {
-    let arguments = [polls.as_mut_ptr() as u64, polls.len() as u64, 0, 0, 0, 0];
-    kernel::call(libc::SYS_poll as u64, arguments) > 0
 }

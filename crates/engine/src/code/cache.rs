@@ -4,12 +4,15 @@
 //! back by guest address. So units can be dropped at any moment: a dropped unit's entries are overwritten with a jump
 //! to a fresh exit, which catches every way in (links, fall-through, lookup prefixes) without a list of who links where.
 
+mod hot_units;
+mod lookups;
+mod meaning;
+
 use crate::code::assembler::Assembler;
-use crate::code::events;
-use crate::code::hot::{Follower, Guard, Heat, HotPaths, Next};
+use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
 use crate::code::observe::{Catalogue, Wanted};
-use crate::code::path::{GuestCode, Limits, Path};
+use crate::code::path::{GuestCode, Limits};
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
 use crate::context::Layout;
@@ -18,97 +21,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Why translated code left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exit {
-    /// An indirect branch to an address that the lookup does not know; the target is in the context.
-    Indirect,
-    /// A signal was pending before anything ran.
-    Interrupted,
-    /// A signal handler has put a synchronous fault into the context.
-    Fault,
-    /// A direct branch to a place that is not translated yet; `link` is the displacement to fill in.
-    Direct { target: u64, link: u64 },
-    /// A system call; the guest goes on at `next`.
-    SystemCall { next: u64 },
-    /// The budget does not reach for `amount` clock events, of which that of `branch` is the first. An observed unit's
-    /// record ends there: its number and length.
-    Budget { pc: u64, branch: u64, amount: u8, record: Option<(u32, u16)> },
-    /// The instruction at `pc` is to be observed by the engine, before and after it has run.
-    Step { pc: u64 },
-    /// The thread is about to run an instruction that a plan or a debugger speaks of.
-    Place { pc: u64 },
-    /// The instruction at `pc` asks the machine, and the run is written down or comes from a recording.
-    Instruction { pc: u64 },
-    /// The end of a run up to a given instruction.
-    Arrived { pc: u64 },
-    /// The instruction at `pc` may write to watched memory.
-    Watch { pc: u64 },
-    /// The instruction at `pc` cannot be fetched because of `address`.
-    Unfetchable { pc: u64, address: u64 },
-    /// The bytes at `pc` are no instruction, or one that raises a fixed trap.
-    Trap { pc: u64, kind: Trap },
-}
-
-/// Traps that translation knows of beforehand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trap {
-    Undefined,
-    /// `int3`: reported after the instruction.
-    Breakpoint,
-    /// An instruction that the engine does not run, such as a load of FS or a far jump.
-    Unsupported,
-}
-
-/// What is to be undone at a place in the cache to get the guest's state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Disturbance {
-    /// RCX and R11 are in their context slots.
-    pub branching: bool,
-    /// So many events that lie ahead are counted already.
-    pub ahead: u8,
-    /// This register's value is in the last spill slot.
-    pub spilled: Option<u8>,
-    /// The GS register holds the guest's GS base, and the slot of branch targets its FS base.
-    pub own_gs: bool,
-    pub counting: Counting,
-    /// How far an observed unit has come.
-    pub observed: Option<Observed>,
-}
-
-/// The state of an observed unit's record at a place in the cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Observed {
-    pub unit: u32,
-    /// Instructions that have run.
-    pub executed: u16,
-    /// Words stored so far.
-    pub words: u16,
-    /// The registers in use for observation, whose values are in the spill slots 1 and 2; none if the record is
-    /// complete and the last instruction is about to run.
-    pub scratch: Option<(u8, u8)>,
-    /// A value in memory is being copied; if that faults, the copy is to be left out.
-    pub capturing: bool,
-}
-
-/// How far a flag-keeping count is, for handlers that want to take the budget away.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Counting {
-    #[default]
-    No,
-    /// RCX holds the budget before the event.
-    Loaded,
-    /// RCX holds the budget after the event, not yet stored.
-    Taken,
-}
-
-/// From here on in the cache, until the next step, the guest is at `pc`.
-#[derive(Clone, Copy, Debug)]
-pub struct Step {
-    pub host: u64,
-    pub pc: u64,
-    pub disturbance: Disturbance,
-}
+pub use meaning::{Counting, Disturbance, Exit, Observed, Step, Trap, Window};
 
 /// One translated path.
 struct Unit {
@@ -171,23 +84,6 @@ pub struct CodeCache {
     places: BTreeSet<u64>,
     /// Where stores leave.
     pub(super) watched: Vec<Window>,
-}
-
-/// Addresses at which a store may touch watched memory: `1 << shift` bytes from `start` on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
-    pub start: u64,
-    pub shift: u8,
-}
-
-impl Window {
-    /// No store that is checked is wider.
-    pub const WIDEST_STORE: u64 = 64;
-
-    fn around(range: &Range<u64>) -> Window {
-        let length = (range.end - range.start + Window::WIDEST_STORE).next_power_of_two();
-        Window { start: range.start.wrapping_sub(Window::WIDEST_STORE), shift: length.ilog2() as u8 }
-    }
 }
 
 const PAGE: u64 = 4096;
@@ -262,6 +158,12 @@ impl CodeCache {
     /// Whether translated code leaves before the instruction at `pc`.
     pub fn is_place(&self, pc: u64) -> bool {
         self.places.contains(&pc)
+    }
+
+    /// Leaves before instructions that may write to these ranges, and no others.
+    pub fn set_watched(&mut self, ranges: &[Range<u64>]) {
+        self.watched = ranges.iter().map(Window::around).collect();
+        self.flush();
     }
 
     pub fn catalogue(&self) -> Option<&Catalogue> {
@@ -348,77 +250,6 @@ impl CodeCache {
         host
     }
 
-    /// Cuts hot paths off where they are often left.
-    pub fn review_hot_paths(&mut self, code: &dyn GuestCode) {
-        let memory = &mut self.memory;
-        let cut = self.hot_paths.review(|counter| {
-            let count = memory.constant(counter);
-            memory.write(counter, &[0; 8]);
-            count
-        });
-        for path in cut {
-            self.add_hot_path(code, &path);
-        }
-    }
-
-    /// Takes a sample of where threads are; tells whether the thread should be followed.
-    pub fn sample(&mut self, branch: u64) -> bool {
-        self.catalogue.is_none() && !self.single_steps && self.heat.sample(branch)
-    }
-
-    /// What a followed thread that goes on at `pc` should do.
-    pub fn follow(&mut self, code: &dyn GuestCode, follower: &mut Follower, pc: u64) -> Next {
-        match follower.at(code, &mut self.heat, pc) {
-            Next::Run(block) if self.stops_within(&block) => Next::Done(None),
-            next => next,
-        }
-    }
-
-    fn stops_within(&self, block: &Path) -> bool {
-        !self.places.is_empty() && block.instructions.iter().any(|instruction| self.is_place(instruction.ip()))
-    }
-
-    /// Leaves before instructions that may write to these ranges, and no others.
-    pub fn set_watched(&mut self, ranges: &[Range<u64>]) {
-        self.watched = ranges.iter().map(Window::around).collect();
-        self.flush();
-    }
-
-    /// A translation of one basic block that comes back wherever it goes, for following a thread.
-    pub fn host_for_block(&mut self, code: &dyn GuestCode, block: &Path) -> u64 {
-        self.make_room();
-        self.anonymous = true;
-        self.detached = true;
-        let (host, _) = self.emit(|cache, asm| translate::given(cache, asm, code, block));
-        self.detached = false;
-        self.anonymous = false;
-        host
-    }
-
-    /// Translates a hot path and makes everything that goes to its head go there.
-    pub fn add_hot_path(&mut self, code: &dyn GuestCode, path: &Path) {
-        self.make_room();
-        self.memory.align(RegionName::Hot, 16);
-        let head = path.instructions[0].ip();
-        let old = self.entries.get(&head).copied();
-        let repeated = path.repeated();
-        let placements = events::place_in_groups(code, &repeated.instructions);
-        let (host, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements));
-        if let Some(old) = old {
-            let mut asm = Assembler::new(old);
-            asm.jump(host);
-            self.memory.write(old, asm.bytes());
-        }
-        for placement in placements.iter().filter(|placement| placement.amount > 1) {
-            let rest = path.from(placement.before % path.instructions.len());
-            let pc = rest.instructions[0].ip();
-            let (twin, _) = self.emit(|cache, asm| translate::twin(cache, asm, code, &rest));
-            self.twins.insert(pc, twin);
-        }
-        self.hot_paths.add(path.clone(), guards);
-        self.stats.hot_paths += 1;
-    }
-
     /// A translation of `pc` that counts one event at a time, for a thread whose budget is nearly used up.
     pub fn host_for_last_events(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
         match self.twins.get(&pc) {
@@ -444,47 +275,6 @@ impl CodeCache {
             self.memory.aim(link, host);
         }
         host
-    }
-
-    /// Makes `pc` reachable by indirect branches and returns its translation.
-    pub fn host_for_indirect(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
-        if self.single_steps || self.prefixes.contains_key(&pc) {
-            return self.host_for(code, pc);
-        }
-        self.make_room();
-        let known = self.entries.get(&pc).copied();
-        let region = if known.is_some() { RegionName::Warm } else { RegionName::Hot };
-        let prefix = self.emit_prefix(region, pc);
-        let host = match known {
-            Some(host) => {
-                let mut asm = Assembler::new(self.memory.warm.next());
-                asm.jump(host);
-                self.memory.append(RegionName::Warm, asm.bytes());
-                host
-            }
-            None => self.translate(code, pc),
-        };
-        self.prefixes.insert(pc, prefix);
-        self.table.set(pc, prefix);
-        host
-    }
-
-    /// The check in front of an indirectly reached unit: RCX holds the wanted address, and on a mismatch the chain of
-    /// units that share the table entry goes on.
-    fn emit_prefix(&mut self, region: RegionName, pc: u64) -> u64 {
-        let next_in_chain = self.table.get(pc);
-        let mut miss = Assembler::new(self.memory.cold.next());
-        translate::prefix_miss(&mut miss, pc, next_in_chain);
-        let miss_at = self.memory.append(RegionName::Cold, miss.bytes());
-        self.memory.align(region, 16);
-        let base = match region {
-            RegionName::Warm => self.memory.warm.next(),
-            _ => self.memory.hot.next(),
-        };
-        let mut asm = Assembler::new(base);
-        let prefix = translate::prefix_check(&mut asm, self.layout, pc, miss_at);
-        self.memory.append(region, asm.bytes());
-        prefix
     }
 
     fn make_room(&mut self) {

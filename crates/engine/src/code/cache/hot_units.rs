@@ -1,0 +1,76 @@
+//! Units of hot paths, and following the threads that show where those lie.
+
+use super::CodeCache;
+use crate::code::assembler::Assembler;
+use crate::code::events;
+use crate::code::hot::{Follower, Next};
+use crate::code::memory::RegionName;
+use crate::code::path::{GuestCode, Path};
+use crate::code::translate;
+
+impl CodeCache {
+    /// Cuts hot paths off where they are often left.
+    pub fn review_hot_paths(&mut self, code: &dyn GuestCode) {
+        let memory = &mut self.memory;
+        let cut = self.hot_paths.review(|counter| {
+            let count = memory.constant(counter);
+            memory.write(counter, &[0; 8]);
+            count
+        });
+        for path in cut {
+            self.add_hot_path(code, &path);
+        }
+    }
+
+    /// Takes a sample of where threads are; tells whether the thread should be followed.
+    pub fn sample(&mut self, branch: u64) -> bool {
+        self.catalogue.is_none() && !self.single_steps && self.heat.sample(branch)
+    }
+
+    /// What a followed thread that goes on at `pc` should do.
+    pub fn follow(&mut self, code: &dyn GuestCode, follower: &mut Follower, pc: u64) -> Next {
+        match follower.at(code, &mut self.heat, pc) {
+            Next::Run(block) if self.stops_within(&block) => Next::Done(None),
+            next => next,
+        }
+    }
+
+    fn stops_within(&self, block: &Path) -> bool {
+        !self.places.is_empty() && block.instructions.iter().any(|instruction| self.is_place(instruction.ip()))
+    }
+
+    /// A translation of one basic block that comes back wherever it goes, for following a thread.
+    pub fn host_for_block(&mut self, code: &dyn GuestCode, block: &Path) -> u64 {
+        self.make_room();
+        self.anonymous = true;
+        self.detached = true;
+        let (host, _) = self.emit(|cache, asm| translate::given(cache, asm, code, block));
+        self.detached = false;
+        self.anonymous = false;
+        host
+    }
+
+    /// Translates a hot path and makes everything that goes to its head go there.
+    pub fn add_hot_path(&mut self, code: &dyn GuestCode, path: &Path) {
+        self.make_room();
+        self.memory.align(RegionName::Hot, 16);
+        let head = path.instructions[0].ip();
+        let old = self.entries.get(&head).copied();
+        let repeated = path.repeated();
+        let placements = events::place_in_groups(code, &repeated.instructions);
+        let (host, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements));
+        if let Some(old) = old {
+            let mut asm = Assembler::new(old);
+            asm.jump(host);
+            self.memory.write(old, asm.bytes());
+        }
+        for placement in placements.iter().filter(|placement| placement.amount > 1) {
+            let rest = path.from(placement.before % path.instructions.len());
+            let pc = rest.instructions[0].ip();
+            let (twin, _) = self.emit(|cache, asm| translate::twin(cache, asm, code, &rest));
+            self.twins.insert(pc, twin);
+        }
+        self.hot_paths.add(path.clone(), guards);
+        self.stats.hot_paths += 1;
+    }
+}
