@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::spec::Spec;
 
@@ -31,7 +32,10 @@ pub fn build(spec: &Spec) -> Result<Built, String> {
 
 /// Builds beside the final folder and renames it, so that nobody ever sees half a build.
 fn build_into(spec: &Spec, folder: &Path) -> Result<(), String> {
-    let staging = folder.with_extension(format!("{}", std::process::id()));
+    // Several tests of one process may build the same program at once.
+    static BUILDS: AtomicU64 = AtomicU64::new(0);
+    let number = BUILDS.fetch_add(1, Ordering::Relaxed);
+    let staging = folder.with_extension(format!("{}-{number}", std::process::id()));
     let _ = fs::remove_dir_all(&staging);
     fs::create_dir_all(&staging).map_err(|error| cannot("create", &staging, &error))?;
     if let Some(flags) = &spec.library_flags {
@@ -46,7 +50,7 @@ fn build_into(spec: &Spec, folder: &Path) -> Result<(), String> {
     build_program(spec, folder, &staging)?;
     run_post(spec, &staging)?;
     match fs::rename(&staging, folder) {
-        // Another test process finished the same build first.
+        // Another test finished the same build first.
         Err(_) if folder.is_dir() => {
             let _ = fs::remove_dir_all(&staging);
             Ok(())
