@@ -43,7 +43,7 @@ fn rows(stats: &Stats, settings: &Settings) -> Vec<Row> {
         ("code_bytes", Count(stats.code_bytes)),
         ("flushes", Count(stats.cache.flushes)),
         ("invalidated", Count(stats.cache.invalidated)),
-        ("hot paths", Count(stats.cache.hot_paths)),
+        ("hot_paths", Count(stats.cache.hot_paths)),
         ("translation_seconds", Seconds(stats.cache.translation.as_secs_f64())),
         ("system_calls", Count(stats.system_calls)),
         ("exits", Count(stats.exits)),
