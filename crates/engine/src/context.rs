@@ -80,6 +80,8 @@ pub struct Context {
     pub suspended_mask: Option<u64>,
     /// The system call that a signal has interrupted: its number, and whether `SA_RESTART` restarts it.
     pub interrupted_call: Option<(u64, bool)>,
+    /// A signal came before the kernel was entered for a call that may wait, so the call was not made.
+    pub was_kept_out: bool,
     /// The guest's alternate signal stack: start, flags, size.
     pub alternate_stack: [u64; 3],
     /// Where to store zero and wake a futex when the thread ends.
@@ -142,6 +144,7 @@ thread_local! {
             signal_mask: 0,
             suspended_mask: None,
             interrupted_call: None,
+            was_kept_out: false,
             alternate_stack: [0, libc::SS_DISABLE as u64, 0],
             clear_tid: 0,
             robust_list: 0,

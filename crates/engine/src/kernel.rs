@@ -23,7 +23,7 @@ std::arch::global_asm!(
     "whodunit_guarded_copy_fault:",
     "mov eax, 1",
     "ret",
-    // interruptible(number: rdi, arguments: rsi, pending: rdx) -> result, or -EINTR if a signal is pending before
+    // interruptible(number: rdi, arguments: rsi, pending: rdx) -> result, or KEPT_OUT if a signal is pending before
     // the kernel was entered. A handler that finds the thread between the labels sends it to the third.
     ".globl whodunit_interruptible",
     ".hidden whodunit_interruptible",
@@ -55,7 +55,7 @@ std::arch::global_asm!(
     ".globl whodunit_interruptible_out",
     ".hidden whodunit_interruptible_out",
     "whodunit_interruptible_out:",
-    "mov rax, -4",
+    "mov rax, {kept_out}",
     "pop rbx",
     "ret",
     ".globl whodunit_restorer",
@@ -63,8 +63,13 @@ std::arch::global_asm!(
     "whodunit_restorer:",
     "mov eax, 15",
     "syscall",
+    kept_out = const KEPT_OUT,
 );
 
+/// No result of a call: the kernel keeps this number to itself (`ERESTARTSYS`).
+const KEPT_OUT: i64 = -512;
+
+// SAFETY: these are the functions and labels above, with the arguments that they take.
 unsafe extern "C" {
     fn whodunit_guarded_copy(to: *mut u8, from: *const u8, length: usize) -> u32;
     fn whodunit_guarded_copy_move();
@@ -101,11 +106,18 @@ pub fn call(number: u64, arguments: Arguments) -> i64 {
 }
 
 /// Like [`call`], for calls that may wait: gives `-EINTR` at once if a signal is pending for the guest, and never
-/// starts to wait after one came.
+/// starts to wait after one came. The context tells that from a wait that was interrupted.
 pub fn call_interruptible(number: u64, arguments: Arguments) -> i64 {
     let context = context::pointer();
     // SAFETY: as for `call`; the pending flag lives in this thread's context.
-    unsafe { whodunit_interruptible(number, arguments.as_ptr(), (&raw const (*context).signal_pending).cast()) }
+    let result =
+        unsafe { whodunit_interruptible(number, arguments.as_ptr(), (&raw const (*context).signal_pending).cast()) };
+    if result != KEPT_OUT {
+        return result;
+    }
+    // SAFETY: the context is this thread's, and no reference to this field is held while a call is made.
+    unsafe { (*context).was_kept_out = true };
+    -i64::from(libc::EINTR)
 }
 
 /// Where a thread interrupted at `rip` by a signal must go on instead, because of the two guarded places above.

@@ -41,6 +41,7 @@ std::arch::global_asm!(
     "ud2",
 );
 
+// SAFETY: this is the function above, with the arguments that it takes.
 unsafe extern "C" {
     fn whodunit_vfork(flags: u64, stack: u64, function: extern "C" fn(*mut ()), argument: *mut ()) -> i64;
 }

@@ -16,6 +16,7 @@ use crate::context::{Context, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, Standin
 use crate::engine::Engine;
 use crate::journal::{GuestMemory, write_down};
 use crate::kernel::{self, Arguments};
+use crate::signals::deliver;
 use guest::effects::{self, Prepared};
 use guest::syscall::{self, Class, Restart, Syscall};
 
@@ -36,8 +37,16 @@ pub const fn error(number: i32) -> i64 {
 
 /// Carries out the system call in the guest's registers; the guest goes on at `next`.
 pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Flow {
-    engine.count_system_call();
     context.recall_signal();
+    if context.has_pending_signal() {
+        // It came before the call, and is handled before it.
+        context.pc = next;
+        deliver::make_again(context);
+        context.standing = Standing::AfterCall;
+        return Flow::Goes;
+    }
+    engine.count_system_call();
+    context.was_kept_out = false;
     let number = context.gpr[RAX];
     let arguments = arguments_of(context);
     context.gpr[RCX] = next;
@@ -103,6 +112,10 @@ fn carry_out(
     let result =
         if call.class == Class::Emulated { result } else { retry_if_guarded(engine, number, arguments, result) };
     if result == error(libc::EINTR) && context.has_pending_signal() {
+        if context.was_kept_out && context.suspended_mask.is_none() {
+            deliver::make_again(context);
+            return Flow::Goes;
+        }
         context.interrupted_call = Some((number, restarts(call, arguments)));
     }
     context.gpr[RAX] = result as u64;

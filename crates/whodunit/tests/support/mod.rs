@@ -62,7 +62,7 @@ macro_rules! every_guest_program {
                 std_threads timed_waits timers
             }
             signals {
-                alternate_stack async_state blocked_faults children crash_abrt crash_bus crash_fpe crash_handler_returns
+                alternate_stack async_state before_calls blocked_faults children crash_abrt crash_bus crash_fpe crash_handler_returns
                 crash_ill crash_in_handler crash_null_call crash_segv crash_term crash_thread crash_trap
                 default_actions dispositions during_vfork fault_kinds fault_registers from_outside interrupted
                 limited_waits longjmp_repeated new_thread threads_directed timers_computing waiting

@@ -113,6 +113,7 @@ std::arch::global_asm!(
     host_rsp = const offset_of!(Frame, host_rsp),
 );
 
+// SAFETY: these are the two pieces of code above, which are entered by address only.
 unsafe extern "C" {
     fn whodunit_test_enter();
     fn whodunit_test_exit();
