@@ -23,6 +23,7 @@ mod recording;
 mod sink;
 mod source;
 pub mod store;
+pub mod stream;
 mod summary;
 mod tail;
 mod wire;

@@ -1,0 +1,94 @@
+//! The event stream: what the threads of a run did, in one total order.
+//!
+//! An observed replay tells it to a [`Listener`], and analyses are listeners. A stream need not come from a replay: tests of
+//! analyses write theirs by hand. Accesses are by far the most frequent, so they come many at a time; everything else
+//! comes one by one, between the accesses that stand before and after it.
+
+/// A guest thread's number: 1 for the first, in order of creation, never reused.
+pub type Thread = u32;
+
+/// An instruction that accesses memory: a number that stands for its address in the listener's table of sites.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Site(pub u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AccessKind {
+    Read,
+    Write,
+    /// An instruction that reads and writes, without a lock.
+    Update,
+    /// A locked instruction, or an exchange with memory.
+    Atomic,
+}
+
+impl AccessKind {
+    pub fn writes(self) -> bool {
+        self != AccessKind::Read
+    }
+
+    pub fn reads(self) -> bool {
+        self != AccessKind::Write
+    }
+}
+
+/// One access of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    pub address: u64,
+    /// In bytes. Long ones are from repeated instructions and system calls.
+    pub size: u32,
+    pub site: Site,
+    pub kind: AccessKind,
+}
+
+/// What a lock lets others do while it is held.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LockMode {
+    Exclusive,
+    Shared,
+}
+
+/// What a thread did besides accessing memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// This thread has made another, which has not run yet.
+    Created { child: Thread },
+    /// This thread's last event.
+    Ended,
+    /// This thread has seen the end of another.
+    Joined { other: Thread },
+    /// A lock has been taken, or was already held once more.
+    Locked { object: u64, mode: LockMode, site: u64 },
+    /// A lock is about to be given up.
+    Unlocked { object: u64, site: u64 },
+    /// What came before in this thread is to be seen by who acquires the object later: a semaphore's post, arriving at a
+    /// barrier, the end of a once-only function.
+    Released { object: u64, site: u64 },
+    /// The other side of `Released`.
+    Acquired { object: u64, site: u64 },
+    /// A lock, a semaphore or the like has been made or destroyed at this address: what was known of it is over.
+    Forgotten { object: u64 },
+    /// A block of memory is this thread's from now on.
+    Allocated { address: u64, size: u64, site: u64 },
+    /// A block is about to be given back.
+    Freed { address: u64, site: u64 },
+    /// Memory is mapped anew, or no longer: whatever was known of its bytes is over.
+    Mapped { address: u64, size: u64 },
+    /// A function was called, on request.
+    Called { target: u64, return_address: u64 },
+    /// A function returned, on request.
+    Returned { target: u64 },
+    /// A system call has been answered.
+    SystemCall { number: u64, result: u64 },
+}
+
+/// Who is told a stream.
+pub trait Listener: Send {
+    /// The accesses of one thread, in program order. They stand after all that was told before.
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]);
+    fn event(&mut self, thread: Thread, event: &Event);
+    /// A site is about to be named for the first time: the address of its instruction.
+    fn site(&mut self, site: Site, pc: u64);
+    /// The stream is over.
+    fn finished(&mut self) {}
+}
