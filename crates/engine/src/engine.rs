@@ -1,7 +1,7 @@
 //! The one engine of the process, and what its embedder is told.
 
 use crate::code::cache::{CacheStats, Exit};
-use crate::code::observe::RecordFacts;
+use crate::code::observe::{Marks, RecordFacts};
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault};
 use crate::debug::Debugging;
@@ -27,6 +27,8 @@ pub struct Options {
     /// End the run when no thread can ever go on.
     pub report_deadlock: bool,
     pub observation: Observation,
+    /// Where an observed run tells registers too.
+    pub marks: Marks,
     /// Bytes for translated code; when they are used up, all code is forgotten and made anew as it is needed.
     pub cache_size: u64,
     /// Fills what the kernel would fill with random bytes at program start.

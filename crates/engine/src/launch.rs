@@ -142,6 +142,7 @@ pub fn replay(
 fn observe(cache: &mut CodeCache, options: &Options) {
     if let Some(wanted) = options.observation.written() {
         cache.observe(wanted);
+        cache.set_marks(options.marks.clone());
     }
     if options.observation.goes_by_steps() {
         cache.step_singly();

@@ -30,7 +30,7 @@ mod turn;
 mod world;
 mod x87;
 
-pub use code::observe::{AccessKind, Wanted};
+pub use code::observe::{AccessKind, Mark, Marks, Wanted};
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Why};
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
@@ -38,7 +38,7 @@ pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{
-    Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
+    Access, Batch, Counts, Elements, Event, EventKind, Events, Flat, Flattener, Observation, Observer, PrivateFile, Tally, Value,
 };
 pub use private::{MoreDescriptors, PrivateLog};
 pub use replay::{

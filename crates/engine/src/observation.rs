@@ -2,13 +2,14 @@
 //!
 //! Translated code fills a buffer of each thread (`buffer`); instructions that it cannot describe are run one by one
 //! (`step`). Batches of words reach a counter (`count`), or an [`Observer`] on a thread of its own (`consumer`), which
-//! reads them as events (`events`).
+//! reads them as events (`events`) or as accesses alone (`flat`).
 
 mod buffer;
 mod consumer;
 mod count;
 mod events;
 mod file;
+mod flat;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -19,9 +20,10 @@ pub use consumer::Consumer;
 pub use count::{Counter, Counts, StepCounter, Tally};
 pub use events::{Access, Elements, Event, EventKind, Events, Value};
 pub use file::PrivateFile;
+pub use flat::{Flat, Flattener};
 pub use step::{Outcome, Step, first_address};
 
-use crate::code::observe::{Catalogue, RecordFacts, Wanted};
+use crate::code::observe::{Catalogue, Mark, RecordFacts, Wanted};
 use sched::ThreadId;
 
 /// How much of a run is to be seen.

@@ -17,6 +17,7 @@ pub mod describe;
 mod elf;
 pub mod evaluate;
 pub mod expression;
+pub mod functions;
 mod line_code;
 mod line_tables;
 mod locations;

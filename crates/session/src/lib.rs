@@ -9,6 +9,7 @@ pub mod pack;
 mod player;
 mod recorder;
 pub mod rerun;
+pub mod stream;
 
 pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
 pub use recorder::{Facts, Limits, Origin, Recorder, Words};

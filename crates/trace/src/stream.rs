@@ -68,6 +68,8 @@ pub enum Event {
     Acquired { object: u64, site: u64 },
     /// A lock, a semaphore or the like has been made or destroyed at this address: what was known of it is over.
     Forgotten { object: u64 },
+    /// A thread waits for this word or wakes others that do (a futex): it is for synchronisation.
+    Awaited { address: u64 },
     /// A block of memory is this thread's from now on.
     Allocated { address: u64, size: u64, site: u64 },
     /// A block is about to be given back.

@@ -57,6 +57,7 @@ fn line(text: &mut String, event: &Event<'_>) {
         EventKind::Branch { target, taken } => {
             write!(text, "branch {target:x} {}", if taken { "taken" } else { "passed" })
         }
+        EventKind::Marked { mark, words } => write!(text, "mark {mark:?} {words:x?}"),
         EventKind::Call { target, return_address } => write!(text, "call {target:x} from {return_address:x}"),
         EventKind::Return { target } => write!(text, "return {target:x}"),
     };

@@ -101,6 +101,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         follow: None,
         report_deadlock: false,
         observation: inquiry.as_ref().map_or(Observation::Nothing, Inquiry::observation),
+        marks: engine::Marks::new(),
         cache_size: DEFAULT_CACHE << 20,
         seed: 0,
         filters: Vec::new(),

@@ -50,6 +50,7 @@ impl Start {
             follow: self.follow.then(|| followed_words(&self.settings)),
             report_deadlock: self.settings.on_deadlock == OnDeadlock::Report,
             observation: self.observation,
+            marks: engine::Marks::new(),
             cache_size: self.settings.cache_mebibytes << 20,
             seed: self.settings.seed,
             filters: self.filters,

@@ -11,7 +11,7 @@ mod meaning;
 use crate::code::assembler::Assembler;
 use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
-use crate::code::observe::{Catalogue, Wanted};
+use crate::code::observe::{Catalogue, Marks, Wanted};
 use crate::code::path::{GuestCode, Limits};
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
@@ -76,6 +76,8 @@ pub struct CodeCache {
     hot_paths: HotPaths,
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
+    /// Where they write registers too.
+    marks: Marks,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
     pub single_steps: bool,
     /// Instructions whose outcome the machine decides leave.
@@ -124,6 +126,7 @@ impl CodeCache {
             heat: Heat::default(),
             hot_paths: HotPaths::default(),
             catalogue: None,
+            marks: Marks::new(),
             single_steps: false,
             intercepts: false,
             places: BTreeSet::new(),
@@ -138,6 +141,15 @@ impl CodeCache {
     /// Makes every unit from now on write down what it does.
     pub fn observe(&mut self, wanted: Wanted) {
         self.catalogue = Some(Catalogue::new(wanted));
+    }
+
+    /// Makes observed units write registers down at these instructions.
+    pub fn set_marks(&mut self, marks: Marks) {
+        self.marks = marks;
+    }
+
+    pub(super) fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// Leaves translated code after every instruction.

@@ -14,6 +14,7 @@ pub mod plan;
 
 use guest::instruction::{self, memory_used, repeats};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, UsedMemory};
+use std::collections::BTreeMap;
 
 /// What somebody wants to know of a run beyond which instructions were executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,6 +36,33 @@ impl Wanted {
         self.addresses || self.values
     }
 }
+
+/// Where registers are written down too, before the instruction runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// The first instruction of a function: RDI, RSI, RDX, RCX, RSP and what is on top of the stack.
+    Entry,
+    /// A return: RAX and RSP.
+    Exit,
+}
+
+impl Mark {
+    /// Which registers, by number.
+    pub fn registers(self) -> &'static [u8] {
+        match self {
+            Mark::Entry => &[7, 6, 2, 1, 4],
+            Mark::Exit => &[0, 4],
+        }
+    }
+
+    /// How many words are written down.
+    pub fn words(self) -> usize {
+        self.registers().len() + usize::from(self == Mark::Entry)
+    }
+}
+
+/// Marks by the addresses of their instructions.
+pub type Marks = BTreeMap<u64, Mark>;
 
 /// What an access does to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,6 +97,8 @@ pub struct AccessFacts {
     /// In bytes, of one element where the instruction repeats.
     pub size: u32,
     pub kind: AccessKind,
+    /// A push or pop, also of a call or return.
+    pub is_push_or_pop: bool,
     /// What is there before, which is what a load reads.
     pub before: Held,
     /// What a store leaves there.
@@ -94,6 +124,8 @@ pub struct Site {
     pub repeat: Option<Repeat>,
     /// The word that holds a new FS base.
     pub fs_base: Option<u16>,
+    /// The word from which on the mark's registers stand.
+    pub mark: Option<(Mark, u16)>,
 }
 
 /// Where a jump, call or return may go.

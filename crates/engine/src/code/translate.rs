@@ -57,7 +57,7 @@ struct Emitter<'a> {
 /// Translates the path at `head` into `asm`.
 pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, head: u64, limits: Limits) -> Output {
     let wanted = cache.catalogue().map(|catalogue| catalogue.wanted);
-    let mut cut = wanted.map(Cut::new);
+    let mut cut = wanted.map(|wanted| Cut::new(wanted, cache.marks()));
     let stop_at = cache.stop_at();
     if cache.is_place(head) && !cache.is_anonymous() {
         let mut emitter = Emitter::new(cache, asm, 0);
@@ -72,7 +72,7 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let placements = events::place(code, &path.instructions);
-    let plan = wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted));
+    let plan = wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted, cache.marks()));
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);
     if let Some(plan) = plan {

@@ -3,7 +3,7 @@
 //! May miss: accesses of system calls; in a run without values, the elements of a repeated instruction before it faulted.
 //! Masked accesses are told with their whole operand.
 
-use crate::code::observe::{AccessFacts, AccessKind, Catalogue, Held, RecordFacts, Site, SiteKind, Target, UnitFacts};
+use crate::code::observe::{AccessFacts, AccessKind, Catalogue, Held, Mark, RecordFacts, Site, SiteKind, Target, UnitFacts};
 use crate::observation::step::{STEPPED, Stepped};
 use sched::ThreadId;
 
@@ -22,6 +22,11 @@ pub enum EventKind<'a> {
     /// engine's choice.
     Entry {
         instructions: u16,
+    },
+    /// A marked instruction is about to run; see [`Mark`] for the words.
+    Marked {
+        mark: Mark,
+        words: &'a [u64],
     },
     Access(Access<'a>),
     /// A jump, or a conditional branch that may have been taken.
@@ -140,11 +145,18 @@ struct Record<'a> {
     is_entered: bool,
     site: u16,
     access: usize,
+    /// The site's mark has been told of.
+    is_marked: bool,
 }
 
 impl<'a> Events<'a> {
     pub(super) fn new(thread: ThreadId, words: &'a [u64], catalogue: &'a Catalogue, fs_base: u64) -> Events<'a> {
         Events { thread, catalogue, rest: words, fs_base, current: Current::Nothing }
+    }
+
+    /// What the FS base is after what has been told.
+    pub(super) fn fs_base(&self) -> u64 {
+        self.fs_base
     }
 
     fn begin_record(&mut self) -> Option<()> {
@@ -161,7 +173,7 @@ impl<'a> Events<'a> {
         let retracted = rest.first().is_some_and(|&next| next != STEPPED && self.catalogue.record(next).retracts);
         let executed = if facts.retracts { 0 } else { facts.executed - u16::from(retracted) };
         let unit = self.catalogue.unit(facts.unit);
-        let record = Record { unit, facts, words, executed, is_entered: false, site: 0, access: 0 };
+        let record = Record { unit, facts, words, executed, is_entered: false, site: 0, access: 0, is_marked: false };
         self.current = Current::Record(record);
         Some(())
     }
@@ -192,6 +204,12 @@ impl<'a> Record<'a> {
         }
         while self.site < self.executed {
             let site = &self.unit.sites[usize::from(self.site)];
+            if let Some((mark, first)) = site.mark
+                && !std::mem::replace(&mut self.is_marked, true)
+            {
+                let words = &self.words[usize::from(first)..][..mark.words()];
+                return Some((site.pc, EventKind::Marked { mark, words }));
+            }
             while let Some(facts) = self.unit.accesses.get(self.access).filter(|facts| facts.instruction == self.site) {
                 self.access += 1;
                 let access = self.access(site, facts, *fs_base).filter(|_| catalogue.wanted.any_address());
@@ -203,6 +221,7 @@ impl<'a> Record<'a> {
                 *fs_base = self.words[usize::from(word)];
             }
             self.site += 1;
+            self.is_marked = false;
             if let Some(kind) = self.transfer(site) {
                 return Some((site.pc, kind));
             }

@@ -3,7 +3,7 @@
 use super::irregular::needs_engine;
 use super::moves::{Stored, constant_stack_move, has_hidden_target, loaded_into, registers_written, stored};
 use super::{
-    AccessFacts, AccessKind, Held, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind, access_size,
+    AccessFacts, AccessKind, Held, Mark, Marks, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind, access_size,
     accesses_of, site_kind,
 };
 use crate::context::{RDI, RSI};
@@ -102,18 +102,19 @@ struct Known {
 const UNFIT: u16 = 1 << 4 | 1 << 1;
 
 /// Where an observed path ends: it leaves two registers unused, and some instructions stand alone.
-pub struct Cut {
+pub struct Cut<'a> {
     factory: InstructionInfoFactory,
     wanted: Wanted,
+    marks: &'a Marks,
     used: RegisterSet,
     is_first: bool,
     stands_alone: bool,
 }
 
-impl Cut {
-    pub fn new(wanted: Wanted) -> Cut {
+impl<'a> Cut<'a> {
+    pub fn new(wanted: Wanted, marks: &'a Marks) -> Cut<'a> {
         let factory = InstructionInfoFactory::new();
-        Cut { factory, wanted, used: RegisterSet(UNFIT), is_first: true, stands_alone: false }
+        Cut { factory, wanted, marks, used: RegisterSet(UNFIT), is_first: true, stands_alone: false }
     }
 
     /// Whether the path may go on with this instruction; a first one comes in any case.
@@ -127,22 +128,23 @@ impl Cut {
         }
         self.stands_alone = stands_alone;
         self.used = self.used.union(registers_used(&mut self.factory, instruction));
+        self.used = self.used.union(registers_marked(self.marks, instruction));
         self.used.len() <= 14
     }
 }
 
 impl Plan {
-    pub fn new(factory: &mut InstructionInfoFactory, path: &[Instruction], wanted: Wanted) -> Plan {
+    pub fn new(factory: &mut InstructionInfoFactory, path: &[Instruction], wanted: Wanted, marks: &Marks) -> Plan {
         let mut used = RegisterSet(UNFIT);
         for instruction in path {
-            used = used.union(registers_used(factory, instruction));
+            used = used.union(registers_used(factory, instruction)).union(registers_marked(marks, instruction));
         }
         let mut free =
             [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5, 2, 0].into_iter().filter(|&register| !used.contains(register));
         let scratch =
             (free.next().expect("paths leave two registers"), free.next().expect("paths leave two registers"));
         let needs_engine = path.first().is_some_and(|first| needs_engine(factory, first, wanted));
-        let mut planner = Planner { wanted, known: Vec::new(), words: 1 };
+        let mut planner = Planner { wanted, marks, known: Vec::new(), words: 1 };
         let mut plan =
             Plan { scratch, before: Vec::new(), after: Vec::new(), facts: UnitFacts::default(), needs_engine };
         for (index, instruction) in path.iter().enumerate() {
@@ -152,13 +154,20 @@ impl Plan {
     }
 }
 
-struct Planner {
+/// What a mark needs.
+fn registers_marked(marks: &Marks, instruction: &Instruction) -> RegisterSet {
+    let registers = marks.get(&instruction.ip()).map_or(&[][..], |mark| mark.registers());
+    RegisterSet(registers.iter().fold(0, |set, register| set | 1 << register))
+}
+
+struct Planner<'a> {
     wanted: Wanted,
+    marks: &'a Marks,
     known: Vec<Known>,
     words: u16,
 }
 
-impl Planner {
+impl Planner<'_> {
     fn instruction(
         &mut self,
         factory: &mut InstructionInfoFactory,
@@ -168,6 +177,7 @@ impl Planner {
     ) {
         let mut before = Vec::new();
         let mut after = Vec::new();
+        let mark = self.mark(&mut before, instruction.ip());
         let memory = accesses_of(factory, instruction);
         let written = registers_written(factory, instruction);
         let reads_target = self.wanted.targets && has_hidden_target(instruction);
@@ -192,7 +202,7 @@ impl Planner {
             self.count_after(&mut after, repeat, &memory);
         }
         let (pc, next, kind) = (instruction.ip(), instruction.next_ip(), site_kind(instruction));
-        plan.facts.sites.push(Site { pc, next, kind, target, repeat, fs_base });
+        plan.facts.sites.push(Site { pc, next, kind, target, repeat, fs_base, mark });
         plan.facts.accesses.append(&mut accesses);
         self.forget_changed(instruction, &written);
         plan.before.push(before);
@@ -204,6 +214,20 @@ impl Planner {
         list.push(word);
         self.words += word.length();
         at
+    }
+
+    fn mark(&mut self, words: &mut Vec<Word>, pc: u64) -> Option<(Mark, u16)> {
+        let mark = *self.marks.get(&pc)?;
+        let first = self.words;
+        for &register in mark.registers() {
+            self.next(words, Word::Register(register));
+        }
+        if mark == Mark::Entry {
+            let operand = Operand { base: Register::RSP, index: Register::None, scale: 1 };
+            let place = Place { address: Address::Operand(operand, 0), through_fs: false, size: 8 };
+            self.next(words, Word::Memory(place));
+        }
+        Some((mark, first))
     }
 
     fn access(
@@ -222,6 +246,7 @@ impl Planner {
             through_fs: used.segment() == Register::FS,
             size: access_size(instruction, used),
             kind: access_kind(instruction, used),
+            is_push_or_pop: instruction.is_stack_instruction() && used.base() == Register::RSP,
             before: Held::Nowhere,
             after: Held::Nowhere,
         }
@@ -396,7 +421,7 @@ mod tests {
 
     fn plan_for(bytes: &[u8], wanted: Wanted) -> Plan {
         let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        Plan::new(&mut InstructionInfoFactory::new(), &path, wanted)
+        Plan::new(&mut InstructionInfoFactory::new(), &path, wanted, &Marks::new())
     }
 
     fn bases(plan: &Plan) -> Vec<(u16, i64)> {
@@ -462,12 +487,27 @@ mod tests {
     fn some_instructions_stand_alone() {
         let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
         let [nop, moves] = [decoder.decode(), decoder.decode()];
-        let mut cut = Cut::new(Wanted::EVERYTHING);
+        let unmarked = Marks::new();
+        let mut cut = Cut::new(Wanted::EVERYTHING, &unmarked);
         assert!(cut.admits(&nop) && !cut.admits(&moves), "not behind others");
-        let mut cut = Cut::new(Wanted::EVERYTHING);
+        let mut cut = Cut::new(Wanted::EVERYTHING, &unmarked);
         assert!(cut.admits(&moves) && !cut.admits(&nop), "and nothing behind them");
-        let mut cut = Cut::new(Wanted::ADDRESSES);
+        let mut cut = Cut::new(Wanted::ADDRESSES, &unmarked);
         assert!(cut.admits(&nop) && cut.admits(&moves), "without values there is nothing to it");
+    }
+
+    #[test]
+    fn marks_take_registers_that_stay_what_they_are() {
+        // push rbx; ret
+        let bytes = [0x53, 0xc3];
+        let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
+        let marks = Marks::from([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
+        let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, Wanted::ADDRESSES, &marks);
+        assert_eq!(plan.before[0][..5], [7, 6, 2, 1, 4].map(Word::Register));
+        assert_eq!(plan.facts.sites[0].mark, Some((Mark::Entry, 1)));
+        assert_eq!(plan.before[1][..2], [0, 4].map(Word::Register));
+        let scratch = [plan.scratch.0, plan.scratch.1];
+        assert!([7, 6, 2, 1, 4, 0, 3].iter().all(|register| !scratch.contains(register)));
     }
 
     #[test]

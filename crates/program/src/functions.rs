@@ -1,0 +1,139 @@
+//! Functions by their symbols' names, and the instructions by which they return.
+//!
+//! May miss: functions without a symbol, and returns behind indirect jumps.
+
+use crate::elf::Image;
+use crate::space::{AddressSpace, GuestAddress, Module};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use object::{Object, ObjectSymbol, SymbolKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// More instructions than any function has that this is meant for.
+const LONGEST: usize = 20_000;
+
+/// A function in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFunction<T> {
+    /// What the caller takes it for.
+    pub meaning: T,
+    pub start: GuestAddress,
+    /// Its `ret` instructions, and those of what it jumps to.
+    pub returns: Vec<GuestAddress>,
+}
+
+impl AddressSpace {
+    /// The functions that mean something to the caller, by any of their names, in order of address.
+    pub fn functions_meaning<T: Copy>(&self, meaning: impl Fn(&str) -> Option<T>) -> Vec<NamedFunction<T>> {
+        self.modules().flat_map(|(_, module)| in_module(module, &meaning)).collect()
+    }
+}
+
+fn in_module<T: Copy>(module: &Module, meaning: &impl Fn(&str) -> Option<T>) -> Vec<NamedFunction<T>> {
+    let Some(image) = module.image() else { return Vec::new() };
+    let mut starts = BTreeMap::new();
+    for image in [Some(image), module.debug_image()].into_iter().flatten() {
+        starts.extend(named(image, meaning));
+    }
+    let code = Code { image };
+    let found = starts.into_iter().map(|(start, meaning)| {
+        let returns = code.returns(start).into_iter().map(|at| module.guest_address(crate::space::FileVma(at)));
+        NamedFunction {
+            meaning,
+            start: module.guest_address(crate::space::FileVma(start)),
+            returns: returns.collect(),
+        }
+    });
+    found.collect()
+}
+
+fn named<T>(image: &Image, meaning: &impl Fn(&str) -> Option<T>) -> BTreeMap<u64, T> {
+    let Some(file) = image.file() else { return BTreeMap::new() };
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let functions = symbols.filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
+    let meant = functions.filter_map(|symbol| {
+        let name = symbol.name().ok()?;
+        Some((symbol.address(), meaning(name.split('@').next()?)?))
+    });
+    meant.collect()
+}
+
+/// A file's instructions.
+struct Code<'a> {
+    image: &'a Image,
+}
+
+impl Code<'_> {
+    /// Every `ret` that control can come to from `start` without a call.
+    fn returns(&self, start: u64) -> BTreeSet<u64> {
+        let (mut returns, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![start]);
+        while let Some(from) = open.pop() {
+            self.follow(from, &mut seen, |instruction| match instruction.flow_control() {
+                FlowControl::Return => {
+                    returns.insert(instruction.ip());
+                }
+                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
+                    open.push(instruction.near_branch_target());
+                }
+                _ => {}
+            });
+        }
+        returns
+    }
+
+    /// Looks at one instruction after the other, up to where control does not go on or has been before.
+    fn follow(&self, from: u64, seen: &mut BTreeSet<u64>, mut look: impl FnMut(&Instruction)) {
+        let Some(tail) = self.image.tail_of_segment(from) else { return };
+        let mut decoder = Decoder::with_ip(64, tail.bytes.bytes(), from, DecoderOptions::NONE);
+        while decoder.can_decode() && seen.len() < LONGEST {
+            let instruction = decoder.decode();
+            if instruction.is_invalid() || !seen.insert(instruction.ip()) {
+                return;
+            }
+            look(&instruction);
+            match instruction.flow_control() {
+                FlowControl::Next
+                | FlowControl::ConditionalBranch
+                | FlowControl::Call
+                | FlowControl::IndirectCall
+                | FlowControl::XbeginXabortXend => {}
+                FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch
+                | FlowControl::Return
+                | FlowControl::Interrupt
+                | FlowControl::Exception => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Mapping;
+    use std::path::PathBuf;
+
+    fn own_space() -> AddressSpace {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("readable maps");
+        let mappings: Vec<Mapping> = crate::space::parse_maps(&maps);
+        AddressSpace::new(mappings)
+    }
+
+    #[test]
+    fn the_c_library_has_a_malloc_that_returns() {
+        let space = own_space();
+        let found = space.functions_meaning(|name| (name == "malloc").then_some(()));
+        let libc = |function: &&NamedFunction<()>| {
+            let (module, _) = space.locate(function.start).expect("in a module");
+            space.module(module).name().starts_with("libc.")
+        };
+        let malloc = found.iter().find(libc).expect("malloc of the C library");
+        assert!(!malloc.returns.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_none_has_no_functions() {
+        let path = Some(PathBuf::from("/dev/null"));
+        let mapping = Mapping { start: 0x1000, end: 0x2000, offset: 0, executable: true, path };
+        assert_eq!(AddressSpace::new(vec![mapping]).functions_meaning(|_| Some(())), []);
+    }
+}

@@ -1,0 +1,172 @@
+//! The event stream of an observed replay: what guest code did, what the kernel did for it, and what calls of known
+//! functions mean, in one order.
+//!
+//! Guest code's records reach the observer on a thread of its own; what the recording tells (system calls, threads) comes
+//! from the replay, on the guest's. Each of the latter says how many batches of the former it follows, so both fall into
+//! one order. What happens inside a function that hands out memory is its own affair and is not told.
+//!
+//! May miss: what system calls read; accesses of signal frames; functions that are inlined or have no symbol.
+
+mod calls;
+mod outside;
+mod roles;
+
+pub use roles::{Role, role_of};
+
+use calls::{Call, Calls};
+use engine::{Batch, Flat, Flattener, Mark, Observer, Passed};
+use outside::Outside;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use trace::stream::{Access, Event, Listener, Site, Thread};
+
+/// What marked instructions mean: the first instruction of a function that plays a role, or a return from one.
+pub type Roles = BTreeMap<u64, Role>;
+
+/// A stream on its way to a listener.
+pub struct Streaming<L> {
+    shared: Arc<Shared<L>>,
+}
+
+struct Shared<L> {
+    teller: Mutex<Teller<L>>,
+    /// What came from outside, each with the number of batches before it.
+    queue: Mutex<VecDeque<(u64, Vec<Told>)>>,
+    outside: Mutex<Outside>,
+}
+
+/// Something that the recording tells.
+enum Told {
+    Event(Thread, Event),
+    /// A thread has made another, with this thread pointer.
+    Created { thread: Thread, child: Thread, pointer: u64 },
+    /// The kernel has written memory on behalf of an instruction.
+    Wrote { thread: Thread, pc: u64, address: u64, size: u64 },
+}
+
+impl<L: Listener + 'static> Streaming<L> {
+    pub fn new(listener: L, roles: Roles) -> Streaming<L> {
+        let teller = Teller { listener, calls: Calls::new(roles), thread: 0, kernel_sites: BTreeMap::new() };
+        let (queue, outside) = (Mutex::default(), Mutex::default());
+        Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), queue, outside }) }
+    }
+
+    /// Who reads the records of guest code.
+    pub fn observer(&self) -> Box<dyn Observer> {
+        Box::new(Ear { shared: Arc::clone(&self.shared), flattener: Flattener::new(false), batches: 0 })
+    }
+
+    /// The replay has carried out an event.
+    pub fn passed(&self, passed: &Passed<'_>) {
+        let told = lock(&self.shared.outside).tell(passed);
+        if !told.is_empty() {
+            lock(&self.shared.queue).push_back((passed.batches, told));
+        }
+    }
+
+    /// The replay is over: tells the rest, and lets the listener be asked.
+    pub fn finish<T>(&self, ask: impl FnOnce(&mut L) -> T) -> T {
+        let mut teller = self.shared.catch_up(u64::MAX);
+        teller.listener.finished();
+        ask(&mut teller.listener)
+    }
+}
+
+impl<L: Listener> Shared<L> {
+    /// Tells everything from outside that follows at most so many batches.
+    fn catch_up(&self, batches: u64) -> MutexGuard<'_, Teller<L>> {
+        let mut teller = lock(&self.teller);
+        let mut queue = lock(&self.queue);
+        while queue.front().is_some_and(|(at, _)| *at <= batches)
+            && let Some((_, told)) = queue.pop_front()
+        {
+            told.into_iter().for_each(|told| teller.tell(told));
+        }
+        teller
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Hears what guest code does.
+struct Ear<L> {
+    shared: Arc<Shared<L>>,
+    flattener: Flattener,
+    batches: u64,
+}
+
+impl<L: Listener> Observer for Ear<L> {
+    fn batch(&mut self, batch: &Batch<'_>) {
+        let mut teller = self.shared.catch_up(self.batches);
+        self.batches += 1;
+        teller.thread = batch.thread.0;
+        self.flattener.read(batch, &mut *teller);
+    }
+}
+
+/// Puts everything into words for the listener.
+struct Teller<L> {
+    listener: L,
+    calls: Calls,
+    /// Whose batch is being read.
+    thread: Thread,
+    /// Numbers for instructions by which the kernel writes. They count down, where the engine's count up.
+    kernel_sites: BTreeMap<u64, Site>,
+}
+
+impl<L: Listener> Flat for Teller<L> {
+    fn accesses(&mut self, accesses: &[Access]) {
+        if !self.calls.is_inside_allocator(self.thread) {
+            self.listener.accesses(self.thread, accesses);
+        }
+    }
+
+    fn marked(&mut self, pc: u64, mark: Mark, words: &[u64]) {
+        let events = match (mark, words) {
+            (Mark::Entry, &[first, second, third, _, stack, caller]) => {
+                self.calls.entered(self.thread, pc, Call { arguments: [first, second, third], stack, caller })
+            }
+            (Mark::Exit, &[result, stack]) => self.calls.left(self.thread, result, stack),
+            _ => Vec::new(),
+        };
+        for event in events {
+            self.listener.event(self.thread, &event);
+        }
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        self.listener.site(site, pc);
+    }
+}
+
+impl<L: Listener> Teller<L> {
+    fn tell(&mut self, told: Told) {
+        match told {
+            Told::Event(thread, event) => self.listener.event(thread, &event),
+            Told::Created { thread, child, pointer } => {
+                self.calls.created(child, pointer);
+                self.listener.event(thread, &Event::Created { child });
+            }
+            Told::Wrote { thread, pc, address, size } => {
+                if self.calls.is_inside_allocator(thread) {
+                    return;
+                }
+                let site = self.kernel_site(pc);
+                let size = size.min(u64::from(u32::MAX)) as u32;
+                let kind = trace::stream::AccessKind::Write;
+                self.listener.accesses(thread, &[Access { address, size, site, kind }]);
+            }
+        }
+    }
+
+    fn kernel_site(&mut self, pc: u64) -> Site {
+        let fresh = Site(u32::MAX - self.kernel_sites.len() as u32);
+        let site = *self.kernel_sites.entry(pc).or_insert(fresh);
+        if site == fresh {
+            self.listener.site(site, pc);
+        }
+        site
+    }
+}
