@@ -8,14 +8,16 @@
 //! May miss: what system calls read; accesses of signal frames; functions that are inlined or have no symbol.
 
 mod calls;
+mod detailed;
 mod outside;
 mod roles;
 
 pub use roles::{Role, role_of};
 
 use calls::{Call, Calls};
-use engine::{Batch, Flat, Flattener, Mark, Observer, Passed};
+use engine::{Batch, Flat, Flattener, Mark, Observation, Observer, Passed, Wanted};
 use outside::Outside;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use trace::stream::{Access, Event, Listener, Site, Thread};
@@ -26,6 +28,18 @@ pub type Roles = BTreeMap<u64, Role>;
 /// A stream on its way to a listener.
 pub struct Streaming<L> {
     shared: Arc<Shared<L>>,
+    detail: Detail,
+}
+
+/// How much is told. The accesses are the same ones in each case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Detail {
+    /// Accesses, and what calls of known functions mean.
+    Accesses,
+    /// Every call and return as well.
+    Calls,
+    /// Those, and what memory holds before and after each access.
+    Values,
 }
 
 struct Shared<L> {
@@ -45,15 +59,25 @@ enum Told {
 }
 
 impl<L: Listener + 'static> Streaming<L> {
-    pub fn new(listener: L, roles: Roles) -> Streaming<L> {
-        let teller = Teller { listener, calls: Calls::new(roles), thread: 0, kernel_sites: BTreeMap::new() };
+    pub fn new(listener: L, roles: Roles, detail: Detail) -> Streaming<L> {
+        let teller = Teller { listener, calls: Calls::new(roles), thread: 0, sites: FxHashMap::default() };
         let (queue, outside) = (Mutex::default(), Mutex::default());
-        Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), queue, outside }) }
+        Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), queue, outside }), detail }
     }
 
     /// Who reads the records of guest code.
     pub fn observer(&self) -> Box<dyn Observer> {
-        Box::new(Ear { shared: Arc::clone(&self.shared), flattener: Flattener::new(false), batches: 0 })
+        let flattener = (self.detail == Detail::Accesses).then(|| Flattener::new(false));
+        Box::new(Ear { shared: Arc::clone(&self.shared), flattener, batches: 0 })
+    }
+
+    /// What the replay has to observe.
+    pub fn observation(&self) -> Observation {
+        Observation::Tell(match self.detail {
+            Detail::Accesses => Wanted::ADDRESSES,
+            Detail::Calls => Wanted { targets: true, ..Wanted::ADDRESSES },
+            Detail::Values => Wanted::EVERYTHING,
+        })
     }
 
     /// The replay has carried out an event.
@@ -93,7 +117,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Hears what guest code does.
 struct Ear<L> {
     shared: Arc<Shared<L>>,
-    flattener: Flattener,
+    /// None if more than accesses is wanted.
+    flattener: Option<Flattener>,
     batches: u64,
 }
 
@@ -102,7 +127,10 @@ impl<L: Listener> Observer for Ear<L> {
         let mut teller = self.shared.catch_up(self.batches);
         self.batches += 1;
         teller.thread = batch.thread.0;
-        self.flattener.read(batch, &mut *teller);
+        match &mut self.flattener {
+            Some(flattener) => flattener.read(batch, &mut *teller),
+            None => detailed::read(batch, &mut teller),
+        }
     }
 }
 
@@ -112,8 +140,8 @@ struct Teller<L> {
     calls: Calls,
     /// Whose batch is being read.
     thread: Thread,
-    /// Numbers for instructions by which the kernel writes. They count down, where the engine's count up.
-    kernel_sites: BTreeMap<u64, Site>,
+    /// By instruction.
+    sites: FxHashMap<u64, Site>,
 }
 
 impl<L: Listener> Flat for Teller<L> {
@@ -136,8 +164,13 @@ impl<L: Listener> Flat for Teller<L> {
         }
     }
 
-    fn site(&mut self, site: Site, pc: u64) {
-        self.listener.site(site, pc);
+    fn site(&mut self, pc: u64) -> Site {
+        let fresh = Site(self.sites.len() as u32);
+        let site = *self.sites.entry(pc).or_insert(fresh);
+        if site == fresh {
+            self.listener.site(site, pc);
+        }
+        site
     }
 }
 
@@ -153,20 +186,11 @@ impl<L: Listener> Teller<L> {
                 if self.calls.is_inside_allocator(thread) {
                     return;
                 }
-                let site = self.kernel_site(pc);
+                let site = self.site(pc);
                 let size = size.min(u64::from(u32::MAX)) as u32;
                 let kind = trace::stream::AccessKind::Write;
                 self.listener.accesses(thread, &[Access { address, size, site, kind }]);
             }
         }
-    }
-
-    fn kernel_site(&mut self, pc: u64) -> Site {
-        let fresh = Site(u32::MAX - self.kernel_sites.len() as u32);
-        let site = *self.kernel_sites.entry(pc).or_insert(fresh);
-        if site == fresh {
-            self.listener.site(site, pc);
-        }
-        site
     }
 }

@@ -7,7 +7,8 @@
 /// A guest thread's number: 1 for the first, in order of creation, never reused.
 pub type Thread = u32;
 
-/// An instruction that accesses memory: a number that stands for its address in the listener's table of sites.
+/// An instruction that accesses memory: a number that stands for its address in the listener's table of sites. Numbers
+/// are given in order, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Site(pub u32);
 
@@ -41,6 +42,13 @@ pub struct Access {
     pub kind: AccessKind,
 }
 
+/// What memory held before an access and holds after it, as far as it is known; reads change nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Values<'a> {
+    pub before: Option<&'a [u8]>,
+    pub after: Option<&'a [u8]>,
+}
+
 /// What a lock lets others do while it is held.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockMode {
@@ -68,16 +76,17 @@ pub enum Event {
     Acquired { object: u64, site: u64 },
     /// A lock, a semaphore or the like has been made or destroyed at this address: what was known of it is over.
     Forgotten { object: u64 },
-    /// A thread waits for this word or wakes others that do (a futex): it is for synchronisation.
-    Awaited { address: u64 },
     /// A block of memory is this thread's from now on.
     Allocated { address: u64, size: u64, site: u64 },
     /// A block is about to be given back.
     Freed { address: u64, site: u64 },
     /// Memory is mapped anew, or no longer: whatever was known of its bytes is over.
     Mapped { address: u64, size: u64 },
-    /// A function was called, on request.
-    Called { target: u64, return_address: u64 },
+    /// The kernel is asked to wait at this word of four bytes, or to wake who waits there: it is a synchronisation
+    /// variable, even if no locked instruction ever accesses it.
+    FutexWord { address: u64 },
+    /// A function was called, on request. The return address is at `stack`.
+    Called { site: u64, target: u64, return_address: u64, stack: u64 },
     /// A function returned, on request.
     Returned { target: u64 },
     /// A system call has been answered.
@@ -88,6 +97,10 @@ pub enum Event {
 pub trait Listener: Send {
     /// The accesses of one thread, in program order. They stand after all that was told before.
     fn accesses(&mut self, thread: Thread, accesses: &[Access]);
+    /// One access with what was in memory before and after it, on request.
+    fn valued(&mut self, thread: Thread, access: &Access, _values: Values<'_>) {
+        self.accesses(thread, std::slice::from_ref(access));
+    }
     fn event(&mut self, thread: Thread, event: &Event);
     /// A site is about to be named for the first time: the address of its instruction.
     fn site(&mut self, site: Site, pc: u64);

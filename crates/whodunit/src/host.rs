@@ -2,7 +2,7 @@
 
 use crate::count::Summary;
 use crate::events::Lines;
-use crate::last_write::Inquiry;
+use crate::inquiry::Inquiry;
 use crate::replay::View;
 use crate::scene::Scene;
 use crate::settings::Settings;
@@ -45,7 +45,7 @@ pub struct Terminal {
     /// The files that came with it.
     copies: Arc<Copies>,
     /// What the replay is to find out, if anything.
-    inquiry: Option<Inquiry>,
+    inquiry: Option<Box<dyn Inquiry>>,
 }
 
 impl Terminal {
@@ -73,7 +73,7 @@ impl Terminal {
     }
 
     /// Speaks of a replay.
-    pub fn for_replay(self, view: View, inquiry: Option<Inquiry>) -> Terminal {
+    pub fn for_replay(self, view: View, inquiry: Option<Box<dyn Inquiry>>) -> Terminal {
         Terminal { copies: view.copies(), replay: Some(view), inquiry, ..self }
     }
 
@@ -84,7 +84,7 @@ impl Terminal {
     /// Answers on standard output what the replay was asked.
     fn answer(&self) {
         if let Some(inquiry) = &self.inquiry {
-            print!("{}", with_room(&|| inquiry.answer(&self.copies)));
+            println!("{}", with_room(&|| inquiry.answer(&self.copies)));
             let _ = std::io::stdout().flush();
         }
     }

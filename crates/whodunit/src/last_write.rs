@@ -1,16 +1,17 @@
 //! `whodunit last-write`: who wrote what is in memory.
 //!
 //! Two replays, each in a process of its own, since an engine runs only once: the first finds out where a variable is,
-//! the second watches its bytes. See `inquiry`.
+//! the second watches its bytes. See `search`.
 
 mod answer;
-mod inquiry;
+mod search;
 mod stacks;
 mod text;
 mod watch;
 
-pub use inquiry::{Inquiry, Question};
+pub use search::{Question, Search};
 
+use crate::inquiry::{self, Subject, Task};
 use crate::recordings::{self, Trouble, conclude, name_of};
 use crate::{pack, usage_error};
 use clap::Args;
@@ -20,7 +21,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use trace::Store;
 
 /// More is not watched at once.
@@ -84,7 +85,7 @@ fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     let ask = |watched: Option<Range<u64>>, limit: usize| {
         let question = Question { place: arguments.place.clone(), watched, at: arguments.at, limit };
-        ask(recording.folder(), log, &question)
+        ask(recording.folder(), log, question)
     };
     let watched = match *place {
         Where::Address { address, length: Some(length) } => (address.0, length),
@@ -141,21 +142,9 @@ fn checked((address, length): (u64, u64)) -> Result<Range<u64>, Trouble> {
     }
 }
 
-/// Replays with a question, in a process of its own.
-fn ask(folder: &Path, log: u32, question: &Question) -> Result<Value, Trouble> {
-    let failed = |problem: String| Trouble::Refused(problem);
-    let own = std::env::current_exe().map_err(|error| failed(format!("cannot start a replay: {error}")))?;
-    let mut command = Command::new(own);
-    command.args(["replay", "--quiet", "--no-report", "--process"]).arg(log.to_string());
+/// Replays with a question.
+fn ask(folder: &Path, log: u32, question: Question) -> Result<Value, Trouble> {
     // Guest code is to run right up to the event; what the event itself brings is left out of the answer.
-    if let Some(to) = question.at.and_then(|at| at.checked_add(1)) {
-        command.arg("--to").arg(to.to_string());
-    }
-    command.arg("--inquire").arg(question.encode()).arg(folder).stdin(Stdio::null());
-    let output = command.output().map_err(|error| failed(format!("cannot start a replay: {error}")))?;
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim_end();
-        failed(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
-    })
+    let until = question.at.and_then(|at| at.checked_add(1));
+    inquiry::ask(&Subject { folder, log, until }, &Task::LastWrite(question))
 }

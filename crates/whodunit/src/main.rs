@@ -7,6 +7,7 @@ mod events;
 mod followed;
 mod gdb;
 mod host;
+mod inquiry;
 mod last_write;
 mod ls;
 mod machine;
@@ -25,6 +26,7 @@ mod settings;
 mod show;
 mod start;
 mod stats;
+mod study;
 mod verify;
 mod voice;
 

@@ -1,12 +1,12 @@
 //! `whodunit replay`: run a recording again, with no effect on anything but the terminal.
 
 use crate::host::Terminal;
-use crate::last_write::{Inquiry, Question};
+use crate::inquiry::Task;
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
 use crate::{gdb, pack, rerun, status, voice};
 use clap::Args;
-use engine::{Observation, Options, Program, Stopped, Wishes};
+use engine::{Marks, Observation, Options, Program, Stopped, Wishes};
 use program::copies::Copies;
 use session::rerun::Plan;
 use std::ffi::{OsStr, OsString};
@@ -44,9 +44,9 @@ pub struct Arguments {
     /// Compare registers at every switch, and say so at the end
     #[arg(long, hide = true)]
     check: bool,
-    /// Answer a question about memory at the end, on standard output
-    #[arg(long, hide = true, value_name = "QUESTION")]
-    inquire: Option<Question>,
+    /// Find something out on the way, and answer on standard output at the end
+    #[arg(long, hide = true, value_name = "TASK")]
+    inquire: Option<Task>,
     /// Leave the recording as this plan has it, and tell the outcome on standard output
     #[arg(long, hide = true, value_name = "PLAN")]
     rerun: Option<String>,
@@ -96,12 +96,12 @@ pub fn run(arguments: Arguments) -> ExitCode {
     if arguments.inquire.is_none() && !arguments.check && !arguments.debuggee {
         pack::warn_of_processor(&recording);
     }
-    let inquiry = arguments.inquire.clone().map(Inquiry::new);
+    let inquiry = arguments.inquire.clone().map(|task| task.begin(&recording, log));
     let options = Options {
         follow: None,
         report_deadlock: false,
-        observation: inquiry.as_ref().map_or(Observation::Nothing, Inquiry::observation),
-        marks: engine::Marks::new(),
+        observation: inquiry.as_ref().map_or(Observation::Nothing, |inquiry| inquiry.observation()),
+        marks: inquiry.as_ref().map_or_else(Marks::new, |inquiry| inquiry.marks()),
         cache_size: DEFAULT_CACHE << 20,
         seed: 0,
         filters: Vec::new(),

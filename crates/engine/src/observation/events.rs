@@ -51,6 +51,8 @@ pub struct Access<'a> {
     /// Of all elements together.
     pub size: u64,
     pub kind: AccessKind,
+    /// A push or pop, also of a call or return. Not told where the engine goes by steps.
+    pub is_push_or_pop: bool,
     pub elements: Elements,
     /// What was there before, which is what a load read; of repeated moves, what each element read.
     pub before: Option<Value<'a>>,
@@ -234,15 +236,15 @@ impl<'a> Record<'a> {
         let segment = if facts.through_fs { fs_base } else { 0 };
         let address = base.wrapping_add_signed(facts.offset).wrapping_add(segment);
         let size = u64::from(facts.size);
-        let kind = facts.kind;
+        let AccessFacts { kind, is_push_or_pop, .. } = *facts;
         let Some(repeat) = site.repeat else {
             let (before, after) = (self.value(facts.before, size), self.value(facts.after, size));
-            return Some(Access { address, size, kind, elements: Elements::One, before, after });
+            return Some(Access { address, size, kind, is_push_or_pop, elements: Elements::One, before, after });
         };
         let count = repeat.elements(self.words);
         let is_backward = repeat.is_backward(self.words);
         let (address, elements) = span(address, size, count, is_backward)?;
-        Some(Access { address, size: size * count, kind, elements, before: None, after: None })
+        Some(Access { address, size: size * count, kind, is_push_or_pop, elements, before: None, after: None })
     }
 
     fn value(&self, held: Held, size: u64) -> Option<Value<'a>> {

@@ -6,7 +6,6 @@
 use super::{Batch, EventKind, Mark};
 use crate::code::observe::{AccessKind as Seen, Catalogue, UnitFacts};
 use crate::observation::step::{STEPPED, Stepped};
-use rustc_hash::FxHashMap;
 use trace::stream::{Access, AccessKind, Site};
 
 /// An access of a unit, but for the base.
@@ -39,8 +38,8 @@ pub trait Flat {
     fn accesses(&mut self, accesses: &[Access]);
     /// A marked instruction is about to run.
     fn marked(&mut self, pc: u64, mark: Mark, words: &[u64]);
-    /// A number stands for an instruction from now on.
-    fn site(&mut self, site: Site, pc: u64);
+    /// The number that stands for an instruction.
+    fn site(&mut self, pc: u64) -> Site;
 }
 
 /// Reads batches of one run.
@@ -50,7 +49,6 @@ pub struct Flattener {
     /// Where the templates of a unit begin, and whether its records are ordinary.
     units: Vec<(u32, bool)>,
     kinds: Vec<Kind>,
-    sites: FxHashMap<u64, Site>,
     accesses: Vec<Access>,
     /// Pushes and pops are told too.
     with_pushes: bool,
@@ -91,14 +89,14 @@ impl Flattener {
                 if facts.is_push_or_pop && !self.with_pushes {
                     continue;
                 }
-                let site = self.site(unit.sites[usize::from(facts.instruction)].pc, to);
+                let site = to.site(unit.sites[usize::from(facts.instruction)].pc);
                 self.templates.push(Template {
                     offset: facts.offset,
                     size: facts.size,
                     site,
                     instruction: facts.instruction,
                     word: facts.word,
-                    kind: kind(facts.kind),
+                    kind: facts.kind.into(),
                     through_fs: facts.through_fs,
                 });
             }
@@ -117,14 +115,6 @@ impl Flattener {
                 is_ordinary: is_ordinary && !record.retracts,
             });
         }
-    }
-
-    fn site(&mut self, pc: u64, to: &mut impl Flat) -> Site {
-        let fresh = Site(self.sites.len() as u32);
-        *self.sites.entry(pc).or_insert_with(|| {
-            to.site(fresh, pc);
-            fresh
-        })
     }
 
     fn is_taken_back(&self, after: &[u64]) -> bool {
@@ -160,17 +150,20 @@ impl Flattener {
         let mut events = one.events();
         while let Some(event) = events.next() {
             match event.kind {
-                EventKind::Access(access) => {
-                    let site = self.site(event.pc, to);
+                EventKind::Access(access) if self.with_pushes || !access.is_push_or_pop => {
+                    let site = to.site(event.pc);
                     let size = access.size.min(u64::from(u32::MAX)) as u32;
-                    self.accesses.push(Access { address: access.address, size, site, kind: kind(access.kind) });
+                    self.accesses.push(Access { address: access.address, size, site, kind: access.kind.into() });
                 }
                 EventKind::Marked { mark, words } => {
                     self.hand_over(to);
                     to.marked(event.pc, mark, words);
                 }
-                EventKind::Entry { .. } | EventKind::Branch { .. } | EventKind::Call { .. } | EventKind::Return { .. } => {
-                }
+                EventKind::Access(_)
+                | EventKind::Entry { .. }
+                | EventKind::Branch { .. }
+                | EventKind::Call { .. }
+                | EventKind::Return { .. } => {}
             }
         }
         events.fs_base()
@@ -188,11 +181,13 @@ fn is_ordinary(unit: &UnitFacts) -> bool {
     !unit.repeats && unit.sites.iter().all(|site| site.mark.is_none() && site.fs_base.is_none())
 }
 
-fn kind(seen: Seen) -> AccessKind {
-    match seen {
-        Seen::Load => AccessKind::Read,
-        Seen::Store => AccessKind::Write,
-        Seen::Update => AccessKind::Update,
-        Seen::Atomic => AccessKind::Atomic,
+impl From<Seen> for AccessKind {
+    fn from(seen: Seen) -> AccessKind {
+        match seen {
+            Seen::Load => AccessKind::Read,
+            Seen::Store => AccessKind::Write,
+            Seen::Update => AccessKind::Update,
+            Seen::Atomic => AccessKind::Atomic,
+        }
     }
 }

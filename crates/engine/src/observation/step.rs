@@ -341,7 +341,8 @@ impl<'a> Stepped<'a> {
         };
         let before = self.value(flags & HAS_BEFORE != 0, size);
         let after = self.value(flags & HAS_AFTER != 0, size);
-        Access { address, size, kind: KINDS[(flags & KIND) as usize], elements, before, after }
+        let kind = KINDS[(flags & KIND) as usize];
+        Access { address, size, kind, is_push_or_pop: false, elements, before, after }
     }
 
     fn value(&mut self, is_there: bool, size: u64) -> Option<Value<'a>> {

@@ -39,7 +39,7 @@ fn text(pc: u64, kind: &EventKind<'_>) -> Option<String> {
     };
     Some(match *kind {
         EventKind::Entry { .. } => return None,
-        EventKind::Access(Access { address, size, kind, elements, before, after }) => {
+        EventKind::Access(Access { address, size, kind, elements, before, after, .. }) => {
             let times = match elements {
                 Elements::One => String::new(),
                 Elements::Upward(count) => format!(" up {count}"),

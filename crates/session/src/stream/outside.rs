@@ -59,7 +59,7 @@ impl Outside {
         }
         let [address, size, ..] = arguments;
         match call.number {
-            number::FUTEX => told.push(Told::Event(thread, Event::Awaited { address })),
+            number::FUTEX => told.push(Told::Event(thread, Event::FutexWord { address })),
             number::MUNMAP | number::MREMAP if call.result >= 0 || call.result < LAST_ERROR => {
                 told.push(Told::Event(thread, Event::Mapped { address, size }));
             }
@@ -76,7 +76,7 @@ impl Outside {
     fn end(&mut self, thread: Thread) -> Vec<Told> {
         let mut told = Vec::new();
         if let Some(address) = self.written.remove(&thread) {
-            told.push(Told::Event(thread, Event::Awaited { address }));
+            told.push(Told::Event(thread, Event::FutexWord { address }));
             told.push(Told::Event(thread, Event::Released { object: address, site: 0 }));
         }
         told.push(Told::Event(thread, Event::Ended));

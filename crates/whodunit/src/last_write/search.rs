@@ -1,19 +1,18 @@
 //! A question about memory that a replay answers when it ends: where something is, or who wrote it.
-//!
-//! The replay runs in a process of its own, which is told the question in words and answers on its standard output.
 
 use super::answer;
 use super::watch::{By, Eyes, Moment, Outside, Shared, Watch};
+use crate::inquiry::Inquiry;
 use crate::scene::Scene;
 use engine::{Observation, Observer, Passed, Wanted};
 use program::copies::Copies;
 use program::whereabouts::Where;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use trace::event::Event;
 
@@ -21,7 +20,7 @@ use trace::event::Event;
 const REMAPPING: [i64; 7] = [9, 11, 12, 25, 28, 30, 67];
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// As it was typed.
     pub place: String,
@@ -33,35 +32,8 @@ pub struct Question {
     pub limit: usize,
 }
 
-impl Question {
-    pub fn encode(&self) -> String {
-        let watched = self.watched.as_ref().map(|range| [range.start, range.end]);
-        json!({ "place": self.place, "watched": watched, "at": self.at, "limit": self.limit }).to_string()
-    }
-
-    fn decode(text: &str) -> Option<Question> {
-        let value: Value = serde_json::from_str(text).ok()?;
-        let watched =
-            value["watched"].as_array().and_then(|ends| Some(ends.first()?.as_u64()?..ends.get(1)?.as_u64()?));
-        Some(Question {
-            place: value["place"].as_str()?.to_owned(),
-            watched,
-            at: value["at"].as_u64(),
-            limit: usize::try_from(value["limit"].as_u64()?).ok()?,
-        })
-    }
-}
-
-impl FromStr for Question {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Question, &'static str> {
-        Question::decode(text).ok_or("no question that `last-write` asks")
-    }
-}
-
 /// The question during a replay.
-pub struct Inquiry {
+pub struct Search {
     question: Question,
     watching: Option<Watching>,
 }
@@ -84,8 +56,8 @@ struct Feed {
     files: BTreeMap<u32, String>,
 }
 
-impl Inquiry {
-    pub fn new(question: Question) -> Inquiry {
+impl Search {
+    pub fn new(question: Question) -> Search {
         let watching = question.watched.clone().map(|range| Watching {
             shared: Shared::new(Watch::new(range.clone(), question.at, question.limit)),
             range,
@@ -96,28 +68,29 @@ impl Inquiry {
                 files: BTreeMap::new(),
             }),
         });
-        Inquiry { question, watching }
+        Search { question, watching }
     }
+}
 
-    pub fn observation(&self) -> Observation {
+impl Inquiry for Search {
+    fn observation(&self) -> Observation {
         self.watching.as_ref().map_or(Observation::Nothing, |_| Observation::Tell(Wanted::EVERYTHING))
     }
 
-    pub fn observer(&self) -> Option<Box<dyn Observer>> {
+    fn observer(&self) -> Option<Box<dyn Observer>> {
         let watching = self.watching.as_ref()?;
         Some(Box::new(Eyes::new(Arc::clone(&watching.shared))))
     }
 
-    pub fn passed(&self, passed: &Passed<'_>) {
+    fn passed(&self, passed: &Passed<'_>) {
         if let Some(watching) = &self.watching {
             watching.passed(passed);
         }
     }
 
-    /// The replay is over, and the guest's memory still there. Everything observed has been seen.
-    pub fn answer(&self, copies: &Arc<Copies>) -> String {
+    fn answer(&self, copies: &Arc<Copies>) -> Value {
         let place = Where::parse(&self.question.place);
-        let answer = match (&self.watching, place) {
+        match (&self.watching, place) {
             (_, Err(error)) => json!({ "problem": error.to_string() }),
             (None, Ok(place)) => answer::locate(&place, Scene::read(copies)),
             (Some(watching), Ok(place)) => {
@@ -125,8 +98,7 @@ impl Inquiry {
                 let seen = watching.feed.lock().ok().and_then(|feed| feed.read(&watching.range));
                 answer::history(&place, &watching.range, &watch, seen.as_deref(), Scene::read(copies))
             }
-        };
-        format!("{answer}\n")
+        }
     }
 }
 
@@ -208,15 +180,6 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn questions_survive_the_way() {
-        let question = Question { place: "a \"b\"[3]".to_owned(), watched: Some(1..u64::MAX), at: Some(7), limit: 9 };
-        assert_eq!(Question::decode(&question.encode()), Some(question.clone()));
-        let question = Question { watched: None, at: None, ..question };
-        assert_eq!(Question::decode(&question.encode()), Some(question));
-        assert_eq!(Question::decode("{}"), None);
-    }
 
     #[test]
     fn remapping_calls_by_name() {

@@ -1,0 +1,86 @@
+//! What a replay is to find out: a task that it is given in words, and answers in JSON on its standard output.
+//!
+//! An engine runs once in a process, so whoever wants to know something of a recording starts a replay of it in a process
+//! of its own ([`ask`]).
+
+use crate::last_write;
+use crate::recordings::Trouble;
+use crate::study::{self, Study};
+use engine::{Marks, Observation, Observer, Passed};
+use program::copies::Copies;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::str::FromStr;
+use std::sync::Arc;
+use trace::Recording;
+
+/// What is being found out during a replay.
+pub trait Inquiry: Send + Sync {
+    fn observation(&self) -> Observation;
+    /// Where registers are wanted too.
+    fn marks(&self) -> Marks {
+        Marks::new()
+    }
+    /// Who sees what guest code does; called once.
+    fn observer(&self) -> Option<Box<dyn Observer>>;
+    /// The replay has carried out an event.
+    fn passed(&self, passed: &Passed<'_>);
+    /// The replay is over, and the guest's memory still there. Everything observed has been seen.
+    fn answer(&self, copies: &Arc<Copies>) -> Value;
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    LastWrite(last_write::Question),
+    Study(Study),
+}
+
+impl FromStr for Task {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Task, String> {
+        serde_json::from_str(text).map_err(|error| format!("no task that whodunit gives: {error}"))
+    }
+}
+
+impl Task {
+    pub fn begin(self, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
+        match self {
+            Task::LastWrite(question) => Box::new(last_write::Search::new(question)),
+            Task::Study(study) => study::begin(study, recording, log),
+        }
+    }
+}
+
+/// Which part of which recording is replayed.
+pub struct Subject<'a> {
+    pub folder: &'a Path,
+    pub log: u32,
+    /// Not further than before this event.
+    pub until: Option<u64>,
+}
+
+/// Replays with a task, in a process of its own.
+pub fn ask(subject: &Subject<'_>, task: &Task) -> Result<Value, Trouble> {
+    let output = replay(subject, task).map_err(Trouble::Refused)?;
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim_end();
+        Trouble::Refused(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
+    })
+}
+
+fn replay(subject: &Subject<'_>, task: &Task) -> Result<Output, String> {
+    let failed = |error: std::io::Error| format!("cannot start a replay: {error}");
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.args(["replay", "--quiet", "--no-report", "--process"]).arg(subject.log.to_string());
+    if let Some(until) = subject.until {
+        command.arg("--to").arg(until.to_string());
+    }
+    let words = serde_json::to_string(task).map_err(|error| format!("cannot say what the replay is for: {error}"))?;
+    command.arg("--inquire").arg(words).arg(subject.folder).stdin(Stdio::null());
+    command.output().map_err(failed)
+}

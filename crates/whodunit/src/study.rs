@@ -1,0 +1,71 @@
+//! Analyses of an observed replay, by what its event stream tells.
+
+mod functions;
+mod lines;
+
+use crate::inquiry::Inquiry;
+use crate::scene::Scene;
+use engine::{Marks, Observation, Observer, Passed};
+use functions::Functions;
+use program::copies::Copies;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use session::stream::{Detail, Streaming};
+use std::sync::Arc;
+use trace::Recording;
+use trace::stream::Listener;
+
+/// What is studied.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Study {
+    /// Every event, a line each.
+    Lines,
+}
+
+/// A listener that has something to say in the end.
+trait Student: Listener + 'static {
+    fn report(&mut self, scene: Scene) -> Value;
+}
+
+/// A study under way.
+struct Studying<S> {
+    streaming: Streaming<S>,
+    marks: Marks,
+}
+
+pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
+    let functions = Functions::of(recording, log);
+    match study {
+        Study::Lines => Box::new(Studying::new(lines::Lines::default(), functions, Detail::Values)),
+    }
+}
+
+impl<S: Student> Studying<S> {
+    fn new(student: S, functions: Functions, detail: Detail) -> Studying<S> {
+        let Functions { marks, roles } = functions;
+        Studying { streaming: Streaming::new(student, roles, detail), marks }
+    }
+}
+
+impl<S: Student> Inquiry for Studying<S> {
+    fn observation(&self) -> Observation {
+        self.streaming.observation()
+    }
+
+    fn marks(&self) -> Marks {
+        self.marks.clone()
+    }
+
+    fn observer(&self) -> Option<Box<dyn Observer>> {
+        Some(self.streaming.observer())
+    }
+
+    fn passed(&self, passed: &Passed<'_>) {
+        self.streaming.passed(passed);
+    }
+
+    fn answer(&self, copies: &Arc<Copies>) -> Value {
+        self.streaming.finish(|student| student.report(Scene::read(copies)))
+    }
+}
