@@ -38,7 +38,8 @@ pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{
-    Access, Batch, Counts, Elements, Event, EventKind, Events, Flat, Flattener, Observation, Observer, PrivateFile, Tally, Value,
+    Access, Batch, Counts, Elements, Event, EventKind, Events, Flat, Flattener, Observation, Observer, PrivateFile,
+    Tally, Value,
 };
 pub use private::{MoreDescriptors, PrivateLog};
 pub use replay::{

@@ -37,11 +37,7 @@ fn in_module<T: Copy>(module: &Module, meaning: &impl Fn(&str) -> Option<T>) -> 
     let code = Code { image };
     let found = starts.into_iter().map(|(start, meaning)| {
         let returns = code.returns(start).into_iter().map(|at| module.guest_address(crate::space::FileVma(at)));
-        NamedFunction {
-            meaning,
-            start: module.guest_address(crate::space::FileVma(start)),
-            returns: returns.collect(),
-        }
+        NamedFunction { meaning, start: module.guest_address(crate::space::FileVma(start)), returns: returns.collect() }
     });
     found.collect()
 }

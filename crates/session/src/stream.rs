@@ -53,9 +53,18 @@ struct Shared<L> {
 enum Told {
     Event(Thread, Event),
     /// A thread has made another, with this thread pointer.
-    Created { thread: Thread, child: Thread, pointer: u64 },
+    Created {
+        thread: Thread,
+        child: Thread,
+        pointer: u64,
+    },
     /// The kernel has written memory on behalf of an instruction.
-    Wrote { thread: Thread, pc: u64, address: u64, size: u64 },
+    Wrote {
+        thread: Thread,
+        pc: u64,
+        address: u64,
+        size: u64,
+    },
 }
 
 impl<L: Listener + 'static> Streaming<L> {

@@ -72,7 +72,8 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let placements = events::place(code, &path.instructions);
-    let plan = wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted, cache.marks()));
+    let plan =
+        wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted, cache.marks()));
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);
     if let Some(plan) = plan {

@@ -3,7 +3,9 @@
 //! May miss: accesses of system calls; in a run without values, the elements of a repeated instruction before it faulted.
 //! Masked accesses are told with their whole operand.
 
-use crate::code::observe::{AccessFacts, AccessKind, Catalogue, Held, Mark, RecordFacts, Site, SiteKind, Target, UnitFacts};
+use crate::code::observe::{
+    AccessFacts, AccessKind, Catalogue, Held, Mark, RecordFacts, Site, SiteKind, Target, UnitFacts,
+};
 use crate::observation::step::{STEPPED, Stepped};
 use sched::ThreadId;
 

@@ -127,9 +127,7 @@ fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>)
         Role::WaitUnlocked => locked(second, LockMode::Exclusive),
         Role::Barrier => vec![Event::Acquired { object: first, site }],
         Role::Pass if status == 0 => vec![Event::Acquired { object: first, site }],
-        Role::Join if status == 0 => {
-            pointers.get(&first).map(|&other| Event::Joined { other }).into_iter().collect()
-        }
+        Role::Join if status == 0 => pointers.get(&first).map(|&other| Event::Joined { other }).into_iter().collect(),
         Role::Allocate => allocated(first),
         Role::AllocateArray => allocated(first.saturating_mul(second)),
         Role::AllocateAligned | Role::Reallocate => allocated(second),

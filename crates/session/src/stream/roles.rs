@@ -37,9 +37,7 @@ pub enum Role {
 impl Role {
     /// Whether what the function does inside is nobody else's business.
     pub fn is_allocator(self) -> bool {
-        use Role::{
-            Allocate, AllocateAligned, AllocateArray, AllocateThrough, Free, Reallocate, ReallocateArray,
-        };
+        use Role::{Allocate, AllocateAligned, AllocateArray, AllocateThrough, Free, Reallocate, ReallocateArray};
         matches!(
             self,
             Allocate | AllocateArray | AllocateAligned | AllocateThrough | Reallocate | ReallocateArray | Free
@@ -106,31 +104,16 @@ const ROLES: &[(Role, &[&str])] = &[
             "mtx_destroy",
         ],
     ),
-    (
-        Role::Join,
-        &["pthread_join", "pthread_timedjoin_np", "pthread_tryjoin_np", "pthread_clockjoin_np", "thrd_join"],
-    ),
+    (Role::Join, &["pthread_join", "pthread_timedjoin_np", "pthread_tryjoin_np", "pthread_clockjoin_np", "thrd_join"]),
     (Role::Allocate, &["malloc", "valloc", "pvalloc", "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"]),
     (Role::AllocateArray, &["calloc"]),
-    (
-        Role::AllocateAligned,
-        &["memalign", "aligned_alloc"],
-    ),
+    (Role::AllocateAligned, &["memalign", "aligned_alloc"]),
     (Role::AllocateThrough, &["posix_memalign"]),
     (Role::Reallocate, &["realloc"]),
     (Role::ReallocateArray, &["reallocarray"]),
     (
         Role::Free,
-        &[
-            "free",
-            "cfree",
-            "_ZdlPv",
-            "_ZdaPv",
-            "_ZdlPvm",
-            "_ZdaPvm",
-            "_ZdlPvRKSt9nothrow_t",
-            "_ZdaPvRKSt9nothrow_t",
-        ],
+        &["free", "cfree", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t"],
     ),
 ];
 

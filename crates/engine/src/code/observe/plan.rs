@@ -3,8 +3,8 @@
 use super::irregular::needs_engine;
 use super::moves::{Stored, constant_stack_move, has_hidden_target, loaded_into, registers_written, stored};
 use super::{
-    AccessFacts, AccessKind, Held, Mark, Marks, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind, access_size,
-    accesses_of, site_kind,
+    AccessFacts, AccessKind, Held, Mark, Marks, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind,
+    access_size, accesses_of, site_kind,
 };
 use crate::context::{RDI, RSI};
 use guest::instruction::{RegisterSet, register_number, registers_used, repeats};
