@@ -3,7 +3,7 @@
 use super::step::{Outcome, STEPPED, Step};
 use super::{Access, Batch, Consumer, Elements, EventKind, Observer};
 use crate::code::observe::plan::Plan;
-use crate::code::observe::{Catalogue, RecordFacts, Wanted};
+use crate::code::observe::{Catalogue, Marks, RecordFacts, Wanted};
 use crate::context;
 use crate::signals::frame::{XState, new_state_area, state_area};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory};
@@ -16,7 +16,7 @@ const FS_BASE: u64 = 0x7000;
 /// A catalogue with the one unit that `bytes` make at 0x1000, and its plan.
 fn unit(bytes: &[u8], wanted: Wanted) -> (Catalogue, Plan) {
     let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-    let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wanted);
+    let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wanted, &Marks::new());
     let mut catalogue = Catalogue::new(wanted);
     catalogue.add_unit(plan.facts.clone());
     (catalogue, plan)
@@ -48,6 +48,7 @@ fn text(pc: u64, kind: &EventKind<'_>) -> Option<String> {
             let (before, after) = (number(before), number(after));
             format!("{pc:x} {kind:?} {address:x} {size}{times} {before} {after}")
         }
+        EventKind::Marked { mark, words } => format!("{pc:x} {mark:?} {words:x?}"),
         EventKind::Branch { target, taken } => format!("{pc:x} branch {target:x} {taken}"),
         EventKind::Call { target, return_address } => format!("{pc:x} call {target:x} {return_address:x}"),
         EventKind::Return { target } => format!("{pc:x} return {target:x}"),
@@ -127,7 +128,7 @@ fn the_fs_base_is_that_of_the_moment() {
     let (mut catalogue, _) = unit(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], Wanted::ADDRESSES);
     let path: Vec<Instruction> =
         Decoder::with_ip(64, &[0xf3, 0x48, 0x0f, 0xae, 0xd3], 0x1009, DecoderOptions::NONE).into_iter().collect();
-    let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, Wanted::ADDRESSES);
+    let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, Wanted::ADDRESSES, &Marks::new());
     let load = record(&mut catalogue, 1, 1, 0x1009);
     let unit = catalogue.add_unit(plan.facts);
     let facts = RecordFacts { unit, executed: 1, words: 2, next: 0x100e, retracts: false };

@@ -135,3 +135,96 @@ fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>)
         _ => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MALLOC: u64 = 0x100;
+    const LOCK: u64 = 0x200;
+    const WAIT: u64 = 0x300;
+    const FREE: u64 = 0x400;
+    const JOIN: u64 = 0x500;
+
+    fn calls() -> Calls {
+        Calls::new(Roles::from([
+            (MALLOC, Role::Allocate),
+            (LOCK, Role::Lock),
+            (WAIT, Role::WaitUnlocked),
+            (FREE, Role::Free),
+            (JOIN, Role::Join),
+        ]))
+    }
+
+    fn call(arguments: [u64; 3], stack: u64) -> Call {
+        Call { arguments, stack, caller: 0xca11 }
+    }
+
+    #[test]
+    fn a_block_is_told_when_its_address_is_known() {
+        let mut calls = calls();
+        assert_eq!(calls.entered(1, MALLOC, call([64, 0, 0], 0x9000)), []);
+        assert!(calls.is_inside_allocator(1) && !calls.is_inside_allocator(2));
+        let expected = Event::Allocated { address: 0x5000, size: 64, site: 0xca11 };
+        assert_eq!(calls.left(1, 0x5000, 0x9000), [expected]);
+        assert!(!calls.is_inside_allocator(1));
+        assert_eq!(
+            calls.entered(1, FREE, call([0x5000, 0, 0], 0x9000)),
+            [Event::Freed { address: 0x5000, site: 0xca11 }]
+        );
+    }
+
+    #[test]
+    fn what_an_allocator_calls_is_its_own_affair() {
+        let mut calls = calls();
+        calls.entered(1, MALLOC, call([64, 0, 0], 0x9000));
+        assert_eq!(calls.entered(1, LOCK, call([0x10, 0, 0], 0x8f00)), []);
+        assert_eq!(calls.left(1, 0, 0x8f00), []);
+        calls.entered(1, MALLOC, call([32, 0, 0], 0x8f00));
+        assert_eq!(calls.left(1, 0x7000, 0x8f00), []);
+        assert_eq!(calls.left(1, 0x5000, 0x9000).len(), 1);
+    }
+
+    #[test]
+    fn locks_that_were_not_taken_are_not_told() {
+        let mut calls = calls();
+        calls.entered(1, LOCK, call([0x10, 0, 0], 0x9000));
+        assert_eq!(calls.left(1, 16, 0x9000), [], "busy");
+        calls.entered(1, LOCK, call([0x10, 0, 0], 0x9000));
+        let locked = Event::Locked { object: 0x10, mode: LockMode::Exclusive, site: 0xca11 };
+        assert_eq!(
+            calls.left(1, 0xffff_ffff_0000_0000, 0x9000),
+            [locked],
+            "the upper half of the register means nothing"
+        );
+    }
+
+    #[test]
+    fn waiting_gives_the_lock_up_meanwhile() {
+        let mut calls = calls();
+        let unlocked = Event::Unlocked { object: 0x20, site: 0xca11 };
+        assert_eq!(calls.entered(1, WAIT, call([0x10, 0x20, 0], 0x9000)), [unlocked]);
+        let locked = Event::Locked { object: 0x20, mode: LockMode::Exclusive, site: 0xca11 };
+        assert_eq!(calls.left(1, 110, 0x9000), [locked], "also after a timeout");
+    }
+
+    #[test]
+    fn threads_are_joined_by_their_pointer() {
+        let mut calls = calls();
+        calls.created(2, 0x7000);
+        calls.created(3, 0x7000);
+        calls.entered(1, JOIN, call([0x7000, 0, 0], 0x9000));
+        assert_eq!(calls.left(1, 0, 0x9000), [Event::Joined { other: 3 }], "the newest of that pointer");
+    }
+
+    #[test]
+    fn calls_that_never_return_are_forgotten() {
+        let mut calls = calls();
+        calls.entered(1, MALLOC, call([64, 0, 0], 0x8000));
+        // A jump out of a handler, then a call further up the stack.
+        calls.entered(1, LOCK, call([0x10, 0, 0], 0x9000));
+        assert!(!calls.is_inside_allocator(1));
+        assert_eq!(calls.left(1, 0, 0x9000).len(), 1);
+        assert_eq!(calls.left(1, 0, 0x9000), [], "a return that belongs to no call");
+    }
+}

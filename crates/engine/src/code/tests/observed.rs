@@ -3,7 +3,7 @@
 //! the end. So no store is missing, and no address, size or value is wrong.
 
 use crate::code::cache::{CodeCache, Exit};
-use crate::code::observe::{AccessKind, Wanted};
+use crate::code::observe::{AccessKind, Mark, Wanted};
 use crate::code::path::{GuestCode, decode_at};
 use crate::code::tests::home::{Bytes, CODE_SIZE, Home, LOW, OPERANDS, THREAD_AREA, new_cache};
 use crate::code::tests::machine::{Guest, Machine, Segment};
@@ -12,9 +12,10 @@ use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, SYSCALL, Trial, trial};
 use crate::code::tests::state::{Ignore, State};
 use crate::context::{self, RCX, RDI, RSI};
 use crate::kernel;
-use crate::observation::{self, Access, Batch, EventKind, Outcome, Step};
+use crate::observation::{self, Access, Batch, EventKind, Flat, Flattener, Outcome, Step};
 use crate::signals::frame::XState;
 use sched::{Rng, ThreadId};
+use trace::stream;
 
 const PROGRAMS: u64 = 200;
 
@@ -120,9 +121,9 @@ fn check(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i
     shadow.accesses
 }
 
-/// Where accesses go must not depend on whether values are wanted.
-fn check_addresses(machine: &mut Machine, caches: &mut [CodeCache; 2], trial: &Trial, what: &str) {
-    let [with_values, without] = caches.each_mut().map(|cache| {
+/// Where accesses go must not depend on whether values are wanted, nor on how they are read.
+fn check_addresses(machine: &mut Machine, caches: &mut [Observed; 2], trial: &Trial, what: &str) {
+    let [with_values, without] = caches.each_mut().map(|Observed { cache, flattener, flat }| {
         cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
         let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
         machine.load(&guest, 1 << 20);
@@ -131,23 +132,63 @@ fn check_addresses(machine: &mut Machine, caches: &mut [CodeCache; 2], trial: &T
         let fs_base = trial.home.data + THREAD_AREA;
         let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base };
         let places = batch.events().filter_map(|event| match event.kind {
-            EventKind::Access(Access { address, size, kind, elements, .. }) => {
-                Some((event.pc, address, size, kind, elements))
+            EventKind::Access(Access { address, size, kind, elements, is_push_or_pop, .. }) => {
+                Some((event.pc, address, size, kind, elements, is_push_or_pop))
             }
             _ => None,
         });
-        places.collect::<Vec<_>>()
+        let places = places.collect::<Vec<_>>();
+        flattener.read(&batch, flat);
+        let told = std::mem::take(&mut flat.told);
+        let expected: Vec<_> = places
+            .iter()
+            .filter(|place| !place.5)
+            .map(|&(pc, address, size, kind, ..)| (pc, address, size as u32, kind.into()))
+            .collect();
+        assert!(told == expected, "{what}: {told:x?}\nas events: {expected:x?}\n{}", trial.listing);
+        places
     });
     assert!(!with_values.is_empty(), "{what}: nothing is accessed\n{}", trial.listing);
     assert!(with_values == without, "{what}: {with_values:x?}\nwithout values: {without:x?}\n{}", trial.listing);
 }
 
-fn caches_with_and_without_values() -> [CodeCache; 2] {
+/// A cache, and a reader of what its units write down.
+struct Observed {
+    cache: CodeCache,
+    flattener: Flattener,
+    flat: FlatPlaces,
+}
+
+fn caches_with_and_without_values() -> [Observed; 2] {
     [Wanted::EVERYTHING, Wanted::ADDRESSES].map(|wanted| {
         let mut cache = new_cache(LIMITS[0]);
         cache.observe(wanted);
-        cache
+        Observed { cache, flattener: Flattener::new(false), flat: FlatPlaces::default() }
     })
+}
+
+#[derive(Default)]
+struct FlatPlaces {
+    sites: Vec<u64>,
+    /// Instruction, address, size and kind of every access.
+    told: Vec<(u64, u64, u32, stream::AccessKind)>,
+}
+
+impl Flat for FlatPlaces {
+    fn accesses(&mut self, accesses: &[stream::Access]) {
+        let place =
+            |access: &stream::Access| (self.sites[access.site.0 as usize], access.address, access.size, access.kind);
+        self.told.extend(accesses.iter().map(place));
+    }
+
+    fn marked(&mut self, pc: u64, _mark: Mark, _words: &[u64]) {
+        panic!("nothing is marked at {pc:x}");
+    }
+
+    fn site(&mut self, pc: u64) -> stream::Site {
+        self.sites.push(pc);
+        stream::Site(self.sites.len() as u32 - 1)
+    }
 }
 
 #[test]
