@@ -4,12 +4,14 @@
 //! analyses write theirs by hand. Accesses are by far the most frequent, so they come many at a time; everything else
 //! comes one by one, between the accesses that stand before and after it.
 
+use serde::{Deserialize, Serialize};
+
 /// A guest thread's number: 1 for the first, in order of creation, never reused.
 pub type Thread = u32;
 
 /// An instruction that accesses memory: a number that stands for its address in the listener's table of sites. Numbers
 /// are given in order, from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Site(pub u32);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -50,7 +52,7 @@ pub struct Values<'a> {
 }
 
 /// What a lock lets others do while it is held.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum LockMode {
     Exclusive,
     Shared,

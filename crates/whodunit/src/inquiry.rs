@@ -1,4 +1,4 @@
-//! What a replay is to find out: a task that it is given in words, and answers in JSON on its standard output.
+//! What a replay is to find out: a task that it is given on its standard input, and answers on its standard output.
 //!
 //! An engine runs once in a process, so whoever wants to know something of a recording starts a replay of it in a process
 //! of its own ([`ask`]).
@@ -10,9 +10,9 @@ use engine::{Marks, Observation, Observer, Passed};
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::str::FromStr;
 use std::sync::Arc;
 use trace::Recording;
 
@@ -36,14 +36,6 @@ pub trait Inquiry: Send + Sync {
 pub enum Task {
     LastWrite(last_write::Question),
     Study(Study),
-}
-
-impl FromStr for Task {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Task, String> {
-        serde_json::from_str(text).map_err(|error| format!("no task that whodunit gives: {error}"))
-    }
 }
 
 impl Task {
@@ -75,12 +67,20 @@ pub fn ask(subject: &Subject<'_>, task: &Task) -> Result<Value, Trouble> {
 
 fn replay(subject: &Subject<'_>, task: &Task) -> Result<Output, String> {
     let failed = |error: std::io::Error| format!("cannot start a replay: {error}");
+    let words = serde_json::to_vec(task).map_err(|error| format!("cannot say what the replay is for: {error}"))?;
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.args(["replay", "--quiet", "--no-report", "--process"]).arg(subject.log.to_string());
+    command.args(["replay", "--quiet", "--no-report", "--inquire", "--process"]).arg(subject.log.to_string());
     if let Some(until) = subject.until {
         command.arg("--to").arg(until.to_string());
     }
-    let words = serde_json::to_string(task).map_err(|error| format!("cannot say what the replay is for: {error}"))?;
-    command.arg("--inquire").arg(words).arg(subject.folder).stdin(Stdio::null());
-    command.output().map_err(failed)
+    command.arg(subject.folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    // A replay that refuses does not read; it says why.
+    let _ = child.stdin.take().map(|mut input| input.write_all(&words));
+    child.wait_with_output().map_err(failed)
+}
+
+/// The task of this replay, from its standard input.
+pub fn given() -> Result<Task, String> {
+    serde_json::from_reader(std::io::stdin()).map_err(|error| format!("no task that whodunit gives: {error}"))
 }

@@ -5,7 +5,6 @@
 
 mod answer;
 mod search;
-mod stacks;
 mod text;
 mod watch;
 

@@ -24,6 +24,7 @@ mod scene;
 mod search;
 mod settings;
 mod show;
+mod stacks;
 mod start;
 mod stats;
 mod study;

@@ -1,7 +1,7 @@
 //! `whodunit replay`: run a recording again, with no effect on anything but the terminal.
 
 use crate::host::Terminal;
-use crate::inquiry::Task;
+use crate::inquiry;
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
 use crate::{gdb, pack, rerun, status, voice};
@@ -44,9 +44,9 @@ pub struct Arguments {
     /// Compare registers at every switch, and say so at the end
     #[arg(long, hide = true)]
     check: bool,
-    /// Find something out on the way, and answer on standard output at the end
-    #[arg(long, hide = true, value_name = "TASK")]
-    inquire: Option<Task>,
+    /// Find out on the way what standard input asks for, and answer on standard output at the end
+    #[arg(long, hide = true)]
+    inquire: bool,
     /// Leave the recording as this plan has it, and tell the outcome on standard output
     #[arg(long, hide = true, value_name = "PLAN")]
     rerun: Option<String>,
@@ -93,10 +93,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Err(problem) => return refuse(&problem),
     }
     // Whoever asks or compares has said it.
-    if arguments.inquire.is_none() && !arguments.check && !arguments.debuggee {
+    if !arguments.inquire && !arguments.check && !arguments.debuggee {
         pack::warn_of_processor(&recording);
     }
-    let inquiry = arguments.inquire.clone().map(|task| task.begin(&recording, log));
+    let inquiry = match arguments.inquire.then(inquiry::given).transpose() {
+        Ok(task) => task.map(|task| task.begin(&recording, log)),
+        Err(problem) => return refuse(&problem),
+    };
     let options = Options {
         follow: None,
         report_deadlock: false,

@@ -2,8 +2,10 @@
 
 mod functions;
 mod lines;
+pub mod races;
 
 use crate::inquiry::Inquiry;
+use analysis::races::Surveyed;
 use crate::scene::Scene;
 use engine::{Marks, Observation, Observer, Passed};
 use functions::Functions;
@@ -21,6 +23,12 @@ use trace::stream::Listener;
 pub enum Study {
     /// Every event, a line each.
     Lines,
+    /// Which memory is for synchronisation.
+    Survey(races::Classes),
+    /// Data races, given what a survey found.
+    Races { surveyed: Surveyed, classes: races::Classes },
+    /// Stacks, values and blocks of the accesses of races.
+    Circumstances(Vec<races::Wanted>),
 }
 
 /// A listener that has something to say in the end.
@@ -38,6 +46,13 @@ pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> 
     let functions = Functions::of(recording, log);
     match study {
         Study::Lines => Box::new(Studying::new(lines::Lines::default(), functions, Detail::Values)),
+        Study::Survey(classes) => Box::new(Studying::new(races::survey(classes), functions, Detail::Accesses)),
+        Study::Races { surveyed, classes } => {
+            Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))
+        }
+        Study::Circumstances(wanted) => {
+            Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
+        }
     }
 }
 

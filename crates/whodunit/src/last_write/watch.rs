@@ -6,7 +6,7 @@
 //!
 //! May miss: writes of other processes to shared memory. Masked stores count as writes of their whole operand.
 
-use super::stacks::Stacks;
+use crate::stacks::Stacks;
 use engine::{Access, AccessKind, Batch, Event, EventKind, Observer};
 use std::collections::VecDeque;
 use std::ops::Range;

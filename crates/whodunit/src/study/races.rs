@@ -1,0 +1,245 @@
+//! Data races: which memory is for synchronisation, what races, and under what circumstances.
+
+use super::Student;
+use crate::scene::Scene;
+use crate::stacks::Stacks;
+use analysis::races::{Classify, Detector, SiteClass, Survey, Surveyed};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use trace::stream::{Access, Event, Listener, Site, Thread, Values};
+
+/// What is known of instructions beforehand.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Classes {
+    /// Code that is of no concern.
+    pub ignored: Vec<Range<u64>>,
+    /// Instructions of atomic operations.
+    pub atomic: BTreeSet<u64>,
+}
+
+impl Classes {
+    fn classify(self) -> Classify {
+        Box::new(move |pc| {
+            if self.atomic.contains(&pc) {
+                SiteClass::Atomic
+            } else if self.ignored.iter().any(|range| range.contains(&pc)) {
+                SiteClass::Ignored
+            } else {
+                SiteClass::Plain
+            }
+        })
+    }
+}
+
+/// A listener that is taken apart in the end.
+pub struct Once<L, F> {
+    listener: Option<L>,
+    conclude: F,
+}
+
+impl<L: Listener, F: Send> Listener for Once<L, F> {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        if let Some(listener) = &mut self.listener {
+            listener.accesses(thread, accesses);
+        }
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        if let Some(listener) = &mut self.listener {
+            listener.event(thread, event);
+        }
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        if let Some(listener) = &mut self.listener {
+            listener.site(site, pc);
+        }
+    }
+}
+
+impl<L: Listener + 'static, F: Fn(L) -> Value + Send + 'static> Student for Once<L, F> {
+    fn report(&mut self, _scene: Scene) -> Value {
+        self.listener.take().map_or(Value::Null, &self.conclude)
+    }
+}
+
+pub fn survey(classes: Classes) -> impl Student {
+    let listener = Some(Survey::new(classes.classify()));
+    Once { listener, conclude: |survey: Survey| json!(survey.into_surveyed()) }
+}
+
+pub fn detect(surveyed: Surveyed, classes: Classes) -> impl Student {
+    let listener = Some(Detector::new(surveyed, classes.classify()));
+    Once { listener, conclude: |detector: Detector| json!(detector.into_found()) }
+}
+
+/// An access whose circumstances are wanted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    pub thread: Thread,
+    /// The first access of the instruction to the address that is not before this one of the thread's.
+    pub ordinal: u64,
+    pub pc: u64,
+    pub address: u64,
+    /// It is the release of a block, at that very ordinal.
+    pub is_release: bool,
+}
+
+/// What was the case at a wanted access.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Circumstance {
+    /// Return addresses, the innermost first.
+    pub callers: Vec<u64>,
+    pub before: Option<Vec<u8>>,
+    pub after: Option<Vec<u8>>,
+    /// Where the access begins, which may be before the address that was asked for.
+    pub address: u64,
+    pub block: Option<Block>,
+}
+
+/// A block of memory from an allocator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    pub address: u64,
+    pub size: u64,
+    pub thread: Thread,
+    /// Where it was asked for, the innermost return address first.
+    pub callers: Vec<u64>,
+}
+
+/// Where a thread was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    pub parent: Thread,
+    pub callers: Vec<u64>,
+}
+
+/// All that was found out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Told {
+    /// In the order in which they were asked for; none for those that never came.
+    pub circumstances: Vec<Option<Circumstance>>,
+    pub threads: BTreeMap<Thread, Origin>,
+}
+
+/// Looks at the wanted accesses when they come.
+pub struct Circumstances {
+    /// What is still to come, by thread; each with its place in `told`.
+    pending: BTreeMap<Thread, Vec<(usize, Wanted)>>,
+    ordinals: BTreeMap<Thread, u64>,
+    pcs: Vec<u64>,
+    stacks: Stacks,
+    blocks: BTreeMap<u64, Block>,
+    told: Told,
+}
+
+impl Circumstances {
+    pub fn new(wanted: Vec<Wanted>) -> Circumstances {
+        let circumstances = vec![None; wanted.len()];
+        let mut pending: BTreeMap<Thread, Vec<(usize, Wanted)>> = BTreeMap::new();
+        for (number, wanted) in wanted.into_iter().enumerate() {
+            pending.entry(wanted.thread).or_default().push((number, wanted));
+        }
+        Circumstances {
+            pending,
+            ordinals: BTreeMap::new(),
+            pcs: Vec::new(),
+            stacks: Stacks::default(),
+            blocks: BTreeMap::new(),
+            told: Told { circumstances, threads: BTreeMap::new() },
+        }
+    }
+
+    fn count(&mut self, thread: Thread) -> u64 {
+        let ordinal = self.ordinals.entry(thread).or_default();
+        *ordinal += 1;
+        *ordinal
+    }
+
+    /// Notes the circumstances of everything that was wanted of this access.
+    fn look(
+        &mut self,
+        thread: Thread,
+        is_meant: impl Fn(&Wanted) -> bool,
+        address: u64,
+        values: Values<'_>,
+    ) {
+        let Some(pending) = self.pending.get_mut(&thread) else { return };
+        let mut met = Vec::new();
+        pending.retain(|(number, wanted)| {
+            let is_met = is_meant(wanted);
+            if is_met {
+                met.push(*number);
+            }
+            !is_met
+        });
+        for number in met {
+            let block = self.block_at(address);
+            self.told.circumstances[number] = Some(Circumstance {
+                callers: self.stacks.callers(thread),
+                before: values.before.map(<[u8]>::to_vec),
+                after: values.after.map(<[u8]>::to_vec),
+                address,
+                block,
+            });
+        }
+    }
+
+    fn block_at(&self, address: u64) -> Option<Block> {
+        let (_, block) = self.blocks.range(..=address).next_back()?;
+        (address - block.address < block.size).then(|| block.clone())
+    }
+}
+
+impl Listener for Circumstances {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        for access in accesses {
+            self.valued(thread, access, Values::default());
+        }
+    }
+
+    fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
+        let ordinal = self.count(thread);
+        let pc = self.pcs[access.site.0 as usize];
+        let is_meant = |wanted: &Wanted| {
+            let offset = wanted.address.wrapping_sub(access.address);
+            !wanted.is_release && wanted.pc == pc && wanted.ordinal <= ordinal && offset < u64::from(access.size)
+        };
+        self.look(thread, is_meant, access.address, values);
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        match *event {
+            Event::Called { return_address, stack, .. } => self.stacks.called(thread, stack, return_address),
+            Event::Returned { target } => self.stacks.returned(thread, target),
+            Event::Created { child } => {
+                let callers = self.stacks.callers(thread);
+                self.told.threads.insert(child, Origin { parent: thread, callers });
+            }
+            Event::Allocated { address, size, .. } => {
+                let callers = self.stacks.callers(thread);
+                self.blocks.insert(address, Block { address, size, thread, callers });
+            }
+            Event::Freed { address, .. } => {
+                let ordinal = self.count(thread);
+                let is_meant = |wanted: &Wanted| wanted.is_release && wanted.ordinal == ordinal;
+                self.look(thread, is_meant, address, Values::default());
+                self.blocks.remove(&address);
+            }
+            _ => {}
+        }
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        self.pcs.resize(self.pcs.len().max(site.0 as usize + 1), 0);
+        self.pcs[site.0 as usize] = pc;
+    }
+}
+
+impl Student for Circumstances {
+    fn report(&mut self, _scene: Scene) -> Value {
+        json!(self.told)
+    }
+}
