@@ -7,7 +7,8 @@
 /// A guest thread's number: 1 for the first, in order of creation, never reused.
 pub type Thread = u32;
 
-/// An instruction that accesses memory: a number that stands for its address in the listener's table of sites.
+/// An instruction that accesses memory: a number that stands for its address in the listener's table of sites. Numbers
+/// are given in order, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Site(pub u32);
 
@@ -74,6 +75,9 @@ pub enum Event {
     Freed { address: u64, site: u64 },
     /// Memory is mapped anew, or no longer: whatever was known of its bytes is over.
     Mapped { address: u64, size: u64 },
+    /// The kernel is asked to wait at this word of four bytes, or to wake who waits there: it is a synchronisation
+    /// variable, even if no locked instruction ever accesses it.
+    FutexWord { address: u64 },
     /// A function was called, on request.
     Called { target: u64, return_address: u64 },
     /// A function returned, on request.
