@@ -5,8 +5,8 @@ mod lines;
 pub mod races;
 
 use crate::inquiry::Inquiry;
-use analysis::races::Surveyed;
 use crate::scene::Scene;
+use analysis::races::Surveyed;
 use engine::{Marks, Observation, Observer, Passed};
 use functions::Functions;
 use program::copies::Copies;

@@ -10,6 +10,7 @@ use std::process::Command;
 
 /// Each crate of ours with the crates of ours that it may use, in any section of its manifest.
 const MAY_USE: &[(&str, &[&str])] = &[
+    ("analysis", &["trace"]),
     ("guest", &[]),
     ("sched", &[]),
     ("engine", &["guest", "sched", "trace"]),

@@ -159,13 +159,7 @@ impl Circumstances {
     }
 
     /// Notes the circumstances of everything that was wanted of this access.
-    fn look(
-        &mut self,
-        thread: Thread,
-        is_meant: impl Fn(&Wanted) -> bool,
-        address: u64,
-        values: Values<'_>,
-    ) {
+    fn look(&mut self, thread: Thread, is_meant: impl Fn(&Wanted) -> bool, address: u64, values: Values<'_>) {
         let Some(pending) = self.pending.get_mut(&thread) else { return };
         let mut met = Vec::new();
         pending.retain(|(number, wanted)| {

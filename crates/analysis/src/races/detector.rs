@@ -1,0 +1,258 @@
+//! The race detector: a listener that keeps clocks and histories, and collects what races.
+
+use super::blocks::Blocks;
+use super::cell::{Action, Entry, Slot};
+use super::found::{Collected, Found, Instance, Side};
+use super::locks::GivenUp;
+use super::objects::Objects;
+use super::shadow::{GRANULE_SIZE, Shadow, granules};
+use super::sites::{Classify, SiteClass, Sites};
+use super::survey::Surveyed;
+use super::threads::Threads;
+use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
+
+/// Finds the data races of a stream.
+pub struct Detector {
+    sites: Sites,
+    surveyed: Surveyed,
+    threads: Threads,
+    shadow: Shadow,
+    objects: Objects,
+    blocks: Blocks,
+    collected: Collected,
+    /// What the access at hand races with. Empty between two accesses.
+    races: Vec<Entry>,
+}
+
+impl Detector {
+    /// With what a [`Survey`](super::Survey) of the same stream has found.
+    pub fn new(surveyed: Surveyed, classify: Classify) -> Detector {
+        let mut detector = Detector {
+            sites: Sites::new(classify),
+            surveyed,
+            threads: Threads::default(),
+            shadow: Shadow::new(),
+            objects: Objects::default(),
+            blocks: Blocks::default(),
+            collected: Collected::default(),
+            races: Vec::new(),
+        };
+        detector.mark_block(0);
+        detector
+    }
+
+    pub fn into_found(self) -> Found {
+        Found { unwatched_threads: self.threads.unwatched(), ..self.collected.found }
+    }
+
+    /// The memory that histories take, in bytes.
+    pub fn shadow_size(&self) -> usize {
+        self.shadow.size()
+    }
+
+    #[inline]
+    fn access(&mut self, slot: Slot, access: &Access) {
+        let running = self.threads.at(slot);
+        running.advance(1);
+        let class = self.sites.class(access.site);
+        let offset = access.address % GRANULE_SIZE;
+        if class == SiteClass::Plain
+            && access.kind != AccessKind::Atomic
+            && offset + u64::from(access.size) <= GRANULE_SIZE
+        {
+            let mask = (((1_u16 << access.size) - 1) << offset) as u8;
+            let cell = self.shadow.known_cell(access.address / GRANULE_SIZE);
+            if cell.is_some_and(|cell| cell.knows(&running.view(), mask, access.kind.writes())) {
+                return;
+            }
+        }
+        self.unknown_access(slot, access, class);
+    }
+
+    fn unknown_access(&mut self, slot: Slot, access: &Access, class: SiteClass) {
+        if class == SiteClass::Ignored {
+            return;
+        }
+        let is_sync = class == SiteClass::Atomic || access.kind == AccessKind::Atomic;
+        let mut releases = false;
+        for (granule, mask) in granules(access.address, u64::from(access.size)) {
+            if is_sync {
+                self.shadow.make_sync(granule, mask);
+            }
+            releases |= self.touch(slot, granule, mask, access);
+        }
+        if releases {
+            let moment = self.threads.at(slot).release();
+            for (granule, mask) in granules(access.address, u64::from(access.size)) {
+                self.shadow.pass_on(granule, mask, &moment);
+            }
+        }
+    }
+
+    /// One granule's part of an access. Reading synchronisation memory acquires what its last writers had done. Tells
+    /// whether such memory is written, which releases.
+    #[inline]
+    fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
+        let view = self.threads.at(slot).view();
+        if self.shadow.known_cell(granule).is_some_and(|cell| cell.knows(&view, mask, access.kind.writes())) {
+            return false;
+        }
+        let sync_mask = self.shadow.sync_mask(granule) & mask;
+        if mask != sync_mask {
+            self.add(slot, granule, entry_of(access, mask & !sync_mask, action_of(access.kind)));
+        }
+        if sync_mask == 0 {
+            return false;
+        }
+        self.add(slot, granule, entry_of(access, sync_mask, Action::Atomic));
+        if access.kind.reads() {
+            let running = self.threads.at(slot);
+            self.shadow.passed(granule, sync_mask).for_each(|passed| running.acquire(passed));
+        }
+        access.kind.writes()
+    }
+
+    fn add(&mut self, slot: Slot, granule: u64, entry: Entry) {
+        let view = self.threads.at(slot).view();
+        let entry = Entry { stamp: view.now, ..entry };
+        if entry.action == Action::Freed {
+            self.shadow.add_freed(granule, &view, entry, &mut self.races);
+        } else {
+            self.shadow.add(granule, &view, entry, &mut self.races);
+        }
+        if !self.races.is_empty() {
+            self.collect(granule, entry);
+        }
+    }
+
+    /// Keeps the races of an entry that was just added.
+    fn collect(&mut self, granule: u64, second: Entry) {
+        for first in self.races.drain(..) {
+            let byte = (first.mask & second.mask).trailing_zeros();
+            let address = granule * GRANULE_SIZE + u64::from(byte);
+            let threads = (self.threads.ordinal(first.stamp).0, self.threads.ordinal(second.stamp).0);
+            self.collected.add((first.site, second.site), threads, address, || Instance {
+                address,
+                first: side(&self.threads, &self.sites, &first),
+                second: side(&self.threads, &self.sites, &second),
+            });
+        }
+    }
+
+    fn acquired(&mut self, slot: Slot, object: u64) {
+        let running = self.threads.at(slot);
+        self.objects.passed(object, LockMode::Shared).for_each(|passed| running.acquire(passed));
+    }
+
+    fn locked(&mut self, slot: Slot, object: u64, mode: LockMode) {
+        let running = self.threads.at(slot);
+        self.objects.passed(object, mode).for_each(|passed| running.acquire(passed));
+        running.locks.take(running.tick(), object, mode);
+    }
+
+    fn unlocked(&mut self, slot: Slot, object: u64) {
+        let running = self.threads.at(slot);
+        match running.locks.give_up(running.tick(), object) {
+            GivenUp::Held(mode) => self.objects.unlock(object, mode, running.release()),
+            GivenUp::NotHeld => self.objects.release(object, running.release()),
+            GivenUp::StillHeld => {}
+        }
+    }
+
+    fn allocated(&mut self, address: u64, size: u64) {
+        let number = self.blocks.allocate(address, size);
+        self.shadow.clear(address, size);
+        self.mark_block(number);
+    }
+
+    /// To give back a block is to write to all of it.
+    fn freed(&mut self, slot: Slot, address: u64, pc: u64) {
+        self.threads.at(slot).advance(1);
+        let Some(block) = self.blocks.free(address) else { return };
+        self.objects.forget_in(address..address.saturating_add(block.size));
+        if self.threads.is_alone() {
+            self.shadow.clear(address, block.size);
+            return;
+        }
+        let site = self.sites.freeing(pc);
+        let size = u16::try_from(block.size).unwrap_or(u16::MAX);
+        for (granule, mask) in granules(address, block.size) {
+            self.add(slot, granule, Entry { site, mask, action: Action::Freed, size, ..Entry::default() });
+        }
+    }
+
+    fn mapped(&mut self, address: u64, size: u64) {
+        let range = address..address.saturating_add(size);
+        self.shadow.clear(address, size);
+        self.objects.forget_in(range.clone());
+        self.blocks.forget_in(range.clone());
+        for (granule, mask) in self.surveyed.sync_memory.outside_blocks(range) {
+            self.shadow.make_sync(granule, mask);
+        }
+    }
+
+    fn mark_block(&mut self, number: u64) {
+        for (granule, mask) in self.surveyed.sync_memory.of_block(number) {
+            self.shadow.make_sync(granule, mask);
+        }
+    }
+}
+
+impl Listener for Detector {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        let Some(slot) = self.threads.slot(thread) else { return };
+        if self.threads.is_alone() {
+            self.threads.at(slot).advance(accesses.len() as u64);
+            return;
+        }
+        for access in accesses {
+            self.access(slot, access);
+        }
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        let Some(slot) = self.threads.slot(thread) else { return };
+        match *event {
+            Event::Created { child } => self.threads.create(slot, child),
+            Event::Ended => self.threads.end(slot, thread),
+            Event::Joined { other } => self.threads.join(slot, other),
+            Event::Locked { object, mode, .. } => self.locked(slot, object, mode),
+            Event::Unlocked { object, .. } => self.unlocked(slot, object),
+            Event::Released { object, .. } => self.objects.release(object, self.threads.at(slot).release()),
+            Event::Acquired { object, .. } => self.acquired(slot, object),
+            Event::Forgotten { object } => self.objects.forget(object),
+            Event::Allocated { address, size, .. } => self.allocated(address, size),
+            Event::Freed { address, site } => self.freed(slot, address, site),
+            Event::Mapped { address, size } => self.mapped(address, size),
+            Event::FutexWord { address } => {
+                granules(address, 4).for_each(|(granule, mask)| self.shadow.make_sync(granule, mask));
+            }
+            Event::Called { .. } | Event::Returned { .. } | Event::SystemCall { .. } => {}
+        }
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        self.sites.name(site, pc);
+    }
+}
+
+fn entry_of(access: &Access, mask: u8, action: Action) -> Entry {
+    let size = u16::try_from(access.size).unwrap_or(u16::MAX);
+    Entry { site: access.site.0, mask, action, size, ..Entry::default() }
+}
+
+fn action_of(kind: AccessKind) -> Action {
+    match kind {
+        AccessKind::Read => Action::Read,
+        AccessKind::Write => Action::Write,
+        AccessKind::Update => Action::Update,
+        AccessKind::Atomic => Action::Atomic,
+    }
+}
+
+fn side(threads: &Threads, sites: &Sites, entry: &Entry) -> Side {
+    let (thread, ordinal) = threads.ordinal(entry.stamp);
+    let (pc, site) = sites.place(entry.site);
+    let locks = threads.locks_at(entry.stamp);
+    Side { thread, pc, site, action: entry.action, size: u32::from(entry.size), ordinal, locks }
+}

@@ -1,0 +1,116 @@
+//! The first pass over a stream: which memory is synchronisation, so that the second pass knows it from the start.
+
+use super::atomics::SyncMemory;
+use super::blocks::Blocks;
+use super::sites::{Classify, SiteClass, Sites};
+use super::spin_loops::{AdHoc, Runner, SpinLoops};
+use serde::{Deserialize, Serialize};
+use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
+
+/// What a survey has found.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Surveyed {
+    pub sync_memory: SyncMemory,
+    /// Threads that waited in loops for writes to plain memory, in the order in which they were first seen.
+    pub ad_hoc: Vec<AdHoc>,
+}
+
+/// Finds the synchronisation memory of a stream.
+pub struct Survey {
+    sites: Sites,
+    blocks: Blocks,
+    /// What locked instructions, atomic sites and the kernel's waiting calls access.
+    atomics: SyncMemory,
+    /// What threads waited for in loops.
+    waited_for: SyncMemory,
+    /// For each of the loops found: the block of its place.
+    loop_blocks: Vec<u64>,
+    spin_loops: SpinLoops,
+}
+
+impl Survey {
+    pub fn new(classify: Classify) -> Survey {
+        Survey {
+            sites: Sites::new(classify),
+            blocks: Blocks::default(),
+            atomics: SyncMemory::default(),
+            waited_for: SyncMemory::default(),
+            loop_blocks: Vec::new(),
+            spin_loops: SpinLoops::default(),
+        }
+    }
+
+    /// Waiting for an atomic variable is what it is for, so only the others are told.
+    pub fn into_surveyed(self) -> Surveyed {
+        let found = self.spin_loops.found.into_iter().zip(self.loop_blocks);
+        let ad_hoc =
+            found.filter(|(ad_hoc, block)| !self.atomics.contains(*block, ad_hoc.address)).map(|(ad_hoc, _)| ad_hoc);
+        let ad_hoc = ad_hoc.collect();
+        let mut sync_memory = self.atomics;
+        sync_memory.merge(&self.waited_for);
+        Surveyed { sync_memory, ad_hoc }
+    }
+
+    #[inline]
+    fn access(&mut self, runner: &mut Runner, access: &Access) {
+        runner.count();
+        let class = self.sites.class(access.site);
+        if class == SiteClass::Ignored {
+            return;
+        }
+        if class == SiteClass::Atomic || access.kind == AccessKind::Atomic {
+            self.atomics.add(&self.blocks, access.address, u64::from(access.size));
+        }
+        if let Some(place) = self.spin_loops.access(runner, access) {
+            self.waited_for.add(&self.blocks, place.address, u64::from(place.size));
+            if self.loop_blocks.len() < self.spin_loops.found.len() {
+                self.loop_blocks.push(self.blocks.number_at(place.address).unwrap_or(0));
+            }
+        }
+    }
+
+    fn note(&mut self, runner: &mut Runner, event: &Event) {
+        match *event {
+            Event::FutexWord { address } => self.atomics.add(&self.blocks, address, 4),
+            Event::Called { .. } | Event::Returned { .. } | Event::SystemCall { .. } => {}
+            Event::Allocated { address, size, .. } => {
+                self.blocks.allocate(address, size);
+            }
+            Event::Freed { address, .. } => {
+                self.blocks.free(address);
+                runner.count();
+            }
+            Event::Mapped { address, size } => self.blocks.forget_in(address..address.saturating_add(size)),
+            Event::Created { .. }
+            | Event::Ended
+            | Event::Joined { .. }
+            | Event::Locked { .. }
+            | Event::Unlocked { .. }
+            | Event::Released { .. }
+            | Event::Acquired { .. }
+            | Event::Forgotten { .. } => self.spin_loops.interrupt(runner),
+        }
+    }
+}
+
+impl Listener for Survey {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        let mut runner = self.spin_loops.take(thread);
+        for access in accesses {
+            self.access(&mut runner, access);
+        }
+        self.spin_loops.put_back(runner);
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        let mut runner = self.spin_loops.take(thread);
+        self.note(&mut runner, event);
+        if *event != Event::Ended {
+            self.spin_loops.put_back(runner);
+        }
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        self.sites.name(site, pc);
+    }
+}

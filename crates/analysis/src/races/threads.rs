@@ -1,0 +1,242 @@
+//! Threads and their clocks.
+//!
+//! A thread has a slot in all clocks. It gives it up for a later thread whose creator has seen its end, since then all
+//! of the first's accesses are before all of the second's, and one clock can count both.
+
+use super::cell::{MOST_SLOTS, Slot, Stamp, Viewpoint};
+use super::clock::{Moment, Passed, Seen};
+use super::locks::{HeldLock, Locks};
+use rustc_hash::FxHashMap;
+use trace::stream::Thread;
+
+/// How many slots of seen threads are looked through for one that a new thread can have.
+const TRIED_SLOTS: usize = 8;
+
+/// A thread in its slot.
+pub struct Running {
+    slot: Slot,
+    /// Of its last access.
+    tick: u64,
+    /// The first tick after its last release.
+    since: u64,
+    seen: Seen,
+    /// Whether something new was seen after the last release, or there was none yet.
+    has_news: bool,
+    pub locks: Locks,
+    has_ended: bool,
+    lives: Vec<Life>,
+}
+
+/// One thread's time in a slot.
+struct Life {
+    thread: Thread,
+    /// The slot's tick before the thread's first access.
+    base: u64,
+    /// Ticks of this life that are no accesses.
+    spent: Vec<u64>,
+}
+
+impl Running {
+    fn new(slot: Slot, thread: Thread, seen: Seen) -> Running {
+        let mut running = Running {
+            slot,
+            tick: 0,
+            since: 1,
+            seen,
+            has_news: false,
+            locks: Locks::default(),
+            has_ended: false,
+            lives: Vec::new(),
+        };
+        running.begin_life(thread);
+        running
+    }
+
+    /// Another thread has the slot from now on.
+    fn follow(&mut self, thread: Thread, seen: Seen) {
+        self.seen = seen;
+        self.has_ended = false;
+        self.locks = Locks::default();
+        self.begin_life(thread);
+    }
+
+    fn begin_life(&mut self, thread: Thread) {
+        self.lives.push(Life { thread, base: self.tick, spent: Vec::new() });
+        self.since = self.tick + 1;
+        self.has_news = true;
+    }
+
+    #[inline]
+    pub fn advance(&mut self, accesses: u64) {
+        self.tick += accesses;
+    }
+
+    #[inline]
+    pub fn tick(&self) -> u64 {
+        self.tick
+    }
+
+    #[inline]
+    pub fn view(&self) -> Viewpoint<'_> {
+        Viewpoint { now: Stamp::new(self.slot, self.tick), since: Stamp::new(self.slot, self.since), seen: &self.seen }
+    }
+
+    /// What this thread passes on to others now. A moment's tick must tell it from earlier ones that had seen less, so
+    /// a tick is spent where no access came between.
+    pub fn release(&mut self) -> Moment {
+        if self.has_news && self.tick < self.since {
+            self.tick += 1;
+            if let Some(life) = self.lives.last_mut() {
+                life.spent.push(self.tick);
+            }
+        }
+        self.has_news = false;
+        self.since = self.tick + 1;
+        Moment { owner: self.slot, tick: self.tick, seen: self.seen.clone() }
+    }
+
+    pub fn acquire(&mut self, passed: &Passed) {
+        let news = match passed {
+            Passed::Nothing => false,
+            Passed::One(moment) => self.see(moment),
+            Passed::Many(seen) => self.seen.join(seen),
+        };
+        self.has_news |= news;
+    }
+
+    fn see(&mut self, moment: &Moment) -> bool {
+        if moment.owner == self.slot || self.seen.tick_of(moment.owner) >= moment.tick {
+            return false;
+        }
+        self.seen.join(&moment.seen);
+        self.seen.raise(moment.owner, moment.tick)
+    }
+
+    /// Which thread a tick was of, and which of its accesses and releases of blocks it is, counted from 1.
+    fn ordinal(&self, tick: u64) -> (Thread, u64) {
+        let index = self.lives.partition_point(|life| life.base < tick).saturating_sub(1);
+        let life = &self.lives[index];
+        let spent = life.spent.partition_point(|spent| *spent < tick) as u64;
+        (life.thread, tick - life.base - spent)
+    }
+}
+
+#[derive(Default)]
+pub struct Threads {
+    /// By slot, less one.
+    running: Vec<Running>,
+    slots: FxHashMap<Thread, Slot>,
+    /// The clocks of threads when they ended.
+    ends: FxHashMap<Thread, Moment>,
+    /// Slots of ended threads whose end somebody has seen, the latest at the end.
+    seen_ends: Vec<Slot>,
+    live: usize,
+    unwatched: u64,
+    /// One thread runs and has seen all that the others did.
+    alone: bool,
+}
+
+impl Threads {
+    /// The thread's slot. Nothing if there were too many at once.
+    pub fn slot(&mut self, thread: Thread) -> Option<Slot> {
+        match self.slots.get(&thread) {
+            Some(&slot) => (slot != 0).then_some(slot),
+            None => self.begin(thread, Seen::default(), None),
+        }
+    }
+
+    #[inline]
+    pub fn at(&mut self, slot: Slot) -> &mut Running {
+        &mut self.running[usize::from(slot) - 1]
+    }
+
+    pub fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// Threads that were not looked at, since there were too many.
+    pub fn unwatched(&self) -> u64 {
+        self.unwatched
+    }
+
+    pub fn create(&mut self, parent: Slot, child: Thread) {
+        let moment = self.at(parent).release();
+        let reused = self.reusable(&moment.seen);
+        let mut seen = moment.seen;
+        seen.raise(moment.owner, moment.tick);
+        self.begin(child, seen, reused);
+    }
+
+    pub fn end(&mut self, slot: Slot, thread: Thread) {
+        let running = self.at(slot);
+        if !running.has_ended {
+            running.has_ended = true;
+            let end = running.release();
+            self.ends.insert(thread, end);
+            self.live -= 1;
+        }
+    }
+
+    pub fn join(&mut self, slot: Slot, other: Thread) {
+        let Some(end) = self.ends.get(&other).cloned() else { return };
+        self.seen_ends.push(end.owner);
+        self.at(slot).acquire(&Passed::One(end));
+        self.alone = self.live == 1 && self.has_seen_all(slot);
+    }
+
+    fn has_seen_all(&self, slot: Slot) -> bool {
+        let seen = &self.running[usize::from(slot) - 1].seen;
+        self.running.iter().all(|other| other.slot == slot || seen.tick_of(other.slot) >= other.tick)
+    }
+
+    /// A slot whose last thread's end has been seen by a clock.
+    fn reusable(&mut self, seen: &Seen) -> Option<Slot> {
+        let tried = self.seen_ends.iter().enumerate().rev().take(TRIED_SLOTS);
+        let index = tried
+            .filter(|(_, slot)| {
+                let running = &self.running[usize::from(**slot) - 1];
+                running.has_ended && seen.tick_of(**slot) >= running.tick
+            })
+            .map(|(index, _)| index)
+            .next()?;
+        Some(self.seen_ends.remove(index))
+    }
+
+    fn begin(&mut self, thread: Thread, seen: Seen, reused: Option<Slot>) -> Option<Slot> {
+        if self.slots.contains_key(&thread) {
+            return None;
+        }
+        let slot = match reused {
+            Some(slot) => {
+                self.at(slot).follow(thread, seen);
+                slot
+            }
+            None if self.running.len() == MOST_SLOTS => {
+                self.unwatched += 1;
+                self.slots.insert(thread, 0);
+                return None;
+            }
+            None => {
+                let slot = self.running.len() as Slot + 1;
+                self.running.push(Running::new(slot, thread, seen));
+                slot
+            }
+        };
+        self.slots.insert(thread, slot);
+        self.live += 1;
+        self.alone = self.live == 1 && self.running.len() == 1;
+        Some(slot)
+    }
+
+    /// The thread and ordinal that a stamp stands for.
+    pub fn ordinal(&self, stamp: Stamp) -> (Thread, u64) {
+        self.running[usize::from(stamp.slot()) - 1].ordinal(stamp.tick())
+    }
+
+    /// The locks that were held at a stamp, if that is still known.
+    pub fn locks_at(&self, stamp: Stamp) -> Option<Vec<HeldLock>> {
+        let running = &self.running[usize::from(stamp.slot()) - 1];
+        let life = running.lives.last()?;
+        if stamp.tick() <= life.base { None } else { running.locks.at(stamp.tick()) }
+    }
+}

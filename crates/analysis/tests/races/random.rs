@@ -1,0 +1,148 @@
+//! Random streams, on which the detector must agree with an oracle.
+
+use super::oracle::Oracle;
+use super::streams::{Done, Stream};
+use analysis::races::{Found, Surveyed};
+use fastrand::Rng;
+use std::collections::BTreeSet;
+use trace::stream::{Access, AccessKind, Event, LockMode, Site, Thread};
+
+const STREAMS: u64 = 3000;
+const LOCKS: u64 = 3;
+const SEMAPHORES: u64 = 2;
+
+/// A stream of a few threads that come and go, use few bytes, and keep to the rules of locks. Every access has a site of
+/// its own.
+struct Generator {
+    random: Rng,
+    stream: Stream,
+    running: Vec<Thread>,
+    ended: Vec<Thread>,
+    threads: Thread,
+    /// Who holds each lock, and how.
+    holders: Vec<Vec<(Thread, LockMode)>>,
+}
+
+impl Generator {
+    fn stream(seed: u64) -> Stream {
+        let mut generator = Generator {
+            random: Rng::with_seed(seed),
+            stream: Stream::default(),
+            running: vec![1],
+            ended: Vec::new(),
+            threads: 1,
+            holders: vec![Vec::new(); LOCKS as usize],
+        };
+        let steps = generator.random.usize(10..200);
+        while generator.stream.steps.len() < steps {
+            let thread = generator.running[generator.random.usize(..generator.running.len())];
+            generator.step(thread);
+        }
+        generator.stream
+    }
+
+    fn step(&mut self, thread: Thread) {
+        match self.random.u32(..20) {
+            0 if self.running.len() < 4 => self.create(thread),
+            1 if thread != 1 => self.end(thread),
+            2 if !self.ended.is_empty() => {
+                let other = self.ended[self.random.usize(..self.ended.len())];
+                self.tell(thread, Event::Joined { other });
+            }
+            3..=5 => self.lock(thread),
+            6..=8 => self.unlock(thread),
+            9 => {
+                let object = 100 + self.random.u64(..SEMAPHORES);
+                self.tell(thread, Event::Released { object, site: 0 });
+            }
+            10 => {
+                let object = 100 + self.random.u64(..SEMAPHORES);
+                self.tell(thread, Event::Acquired { object, site: 0 });
+            }
+            _ => self.access(thread),
+        }
+    }
+
+    fn tell(&mut self, thread: Thread, event: Event) {
+        self.stream.steps.push((thread, Done::Event(event)));
+    }
+
+    fn access(&mut self, thread: Thread) {
+        let kinds = [AccessKind::Read, AccessKind::Read, AccessKind::Write, AccessKind::Update];
+        let site = Site(self.stream.steps.len() as u32);
+        let size = *self.random.choice([1, 2, 3, 4, 8, 8, 16].iter()).expect("there are sizes");
+        let address = 0x1000 - 8 + self.random.u64(..20);
+        let access = Access { address, size, site, kind: kinds[self.random.usize(..kinds.len())] };
+        self.stream.steps.push((thread, Done::Access(access)));
+    }
+
+    fn create(&mut self, thread: Thread) {
+        self.threads += 1;
+        self.running.push(self.threads);
+        self.tell(thread, Event::Created { child: self.threads });
+    }
+
+    fn end(&mut self, thread: Thread) {
+        self.tell(thread, Event::Ended);
+        self.running.retain(|other| *other != thread);
+        self.ended.push(thread);
+    }
+
+    fn lock(&mut self, thread: Thread) {
+        let lock = self.random.usize(..self.holders.len());
+        let mode = if self.random.bool() { LockMode::Exclusive } else { LockMode::Shared };
+        let holders = &mut self.holders[lock];
+        let mine = holders.iter().find(|(holder, _)| *holder == thread).copied();
+        let allowed = match mine {
+            Some((_, held)) => held == mode,
+            None => holders.iter().all(|(_, held)| *held == LockMode::Shared && mode == LockMode::Shared),
+        };
+        if allowed {
+            holders.push((thread, mode));
+            self.tell(thread, Event::Locked { object: lock as u64, mode, site: 0 });
+        }
+    }
+
+    fn unlock(&mut self, thread: Thread) {
+        let lock = self.random.usize(..self.holders.len());
+        let holders = &mut self.holders[lock];
+        if let Some(index) = holders.iter().position(|(holder, _)| *holder == thread) {
+            holders.remove(index);
+            self.tell(thread, Event::Unlocked { object: lock as u64, site: 0 });
+        }
+    }
+}
+
+#[test]
+fn random_streams_race_as_the_oracle_says() {
+    let mut racy = 0;
+    for seed in 0..STREAMS {
+        let stream = Generator::stream(seed);
+        let oracle = Oracle::of(&stream);
+        let found = stream.found_with(Surveyed::default());
+        assert_nothing_is_made_up(seed, &oracle, &found);
+        assert_nothing_is_missed(seed, &oracle, &found);
+        racy += usize::from(!found.races.is_empty());
+    }
+    let calm = STREAMS as usize - racy;
+    assert!(racy > 100 && calm > 100, "{racy} streams race and {calm} do not: both must be tried");
+}
+
+fn pairs_of(found: &Found) -> BTreeSet<(usize, usize)> {
+    let instances = found.races.iter().flat_map(|race| &race.instances);
+    instances.map(|instance| (instance.first.pc as usize, instance.second.pc as usize)).collect()
+}
+
+/// Sites are numbers of steps, so a race names its steps.
+fn assert_nothing_is_made_up(seed: u64, oracle: &Oracle, found: &Found) {
+    let wrong: Vec<_> = pairs_of(found).difference(&oracle.pairs).copied().collect();
+    assert_eq!(wrong, [], "seed {seed}: accesses that are ordered");
+}
+
+/// After a byte's first race its history may be shorter than the oracle's; until then they must agree.
+fn assert_nothing_is_missed(seed: u64, oracle: &Oracle, found: &Found) {
+    let seconds: BTreeSet<usize> = pairs_of(found).into_iter().map(|(_, second)| second).collect();
+    for (byte, step) in &oracle.first_by_byte {
+        assert!(seconds.contains(step), "seed {seed}: step {step} races at {byte:#x}");
+    }
+}
