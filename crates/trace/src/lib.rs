@@ -1,7 +1,7 @@
 //! The recording: every byte that outlives a process.
 //!
 //! Owns the events that a recorder writes down, their encoding, the files they are kept in, and the folder where
-//! recordings are kept and found. The module `format` describes the bytes, and so does `docs/format.md`.
+//! recordings are kept and found; and findings. The module `format` describes the bytes, and so does `docs/format.md`.
 //!
 //! This crate must not know how events were caught, nor what they are used for. It has no `unsafe`: memory that outlives
 //! the process (a shared mapping) is handed in by the caller as a plain slice.
@@ -13,6 +13,7 @@ mod clocks;
 mod cursor;
 mod error;
 pub mod event;
+pub mod finding;
 pub mod format;
 pub mod index;
 mod list;

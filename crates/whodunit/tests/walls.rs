@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sched", &[]),
     ("engine", &["guest", "sched", "trace"]),
     ("program", &[]),
-    ("report", &["program"]),
+    ("report", &["program", "trace"]),
     ("session", &["engine", "trace"]),
     ("trace", &[]),
     ("whodunit", &["engine", "guest", "program", "report", "sched", "session", "trace"]),
