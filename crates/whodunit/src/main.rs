@@ -4,6 +4,7 @@ mod count;
 mod doctor;
 mod environment;
 mod events;
+mod findings_output;
 mod followed;
 mod gdb;
 mod host;
@@ -14,6 +15,7 @@ mod machine;
 mod memory;
 mod pack;
 mod place;
+mod races;
 mod record;
 mod recordings;
 mod replay;
@@ -82,6 +84,8 @@ enum Verb {
     /// Tell who wrote what is in memory: thread, function, line, old and new value
     #[command(name = "last-write")]
     LastWrite(last_write::Arguments),
+    /// List the data races of a recording: both accesses with stacks, values and locks
+    Races(races::Arguments),
     /// Put a recording and all that its replay needs into one file
     Pack(pack::Arguments),
     /// Tell whether this machine suits, and what to change
@@ -107,6 +111,7 @@ fn main() -> ExitCode {
         Verb::Show(arguments) => show::run(arguments),
         Verb::Rm(arguments) => rm::run(arguments),
         Verb::LastWrite(arguments) => last_write::run(&arguments),
+        Verb::Races(arguments) => races::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),
         Verb::Doctor => examine_machine(),
     }

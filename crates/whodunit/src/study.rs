@@ -32,7 +32,7 @@ pub enum Study {
 }
 
 /// A listener that has something to say in the end.
-trait Student: Listener + 'static {
+pub trait Student: Listener + 'static {
     fn report(&mut self, scene: Scene) -> Value;
 }
 

@@ -25,6 +25,8 @@ const REMEMBERED_SITES: usize = 128;
 pub struct AdHocSide {
     pub thread: Thread,
     pub site: Site,
+    /// Where the site's instruction is.
+    pub pc: u64,
     /// Which of the thread's accesses and releases of blocks, counted from 1.
     pub ordinal: u64,
 }
@@ -211,7 +213,7 @@ impl SpinLoops {
     }
 
     fn wake(&mut self, runner: &Runner, write: &Access) {
-        let writer = AdHocSide { thread: runner.thread, site: write.site, ordinal: runner.ordinal };
+        let writer = AdHocSide { thread: runner.thread, site: write.site, pc: 0, ordinal: runner.ordinal };
         let mut written = granules(write.address, u64::from(write.size)).map(|(granule, _)| granule);
         let Some(first) = written.next() else { return };
         let last = written.last().unwrap_or(first);
@@ -227,7 +229,7 @@ impl SpinLoops {
         let waiting = runner.waiting.take()?;
         self.unwatch(runner.thread, &waiting);
         let wake = waiting.wake.filter(|wake| runner.position - wake.position <= 2 * waiting.round)?;
-        let reader = AdHocSide { thread: runner.thread, site: wake.read.site, ordinal: runner.ordinal };
+        let reader = AdHocSide { thread: runner.thread, site: wake.read.site, pc: 0, ordinal: runner.ordinal };
         let sites = (reader.site, wake.writer.site);
         let index = *self.known.entry(sites).or_insert(self.found.len());
         if index == self.found.len() {

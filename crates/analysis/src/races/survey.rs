@@ -45,7 +45,13 @@ impl Survey {
         let found = self.spin_loops.found.into_iter().zip(self.loop_blocks);
         let ad_hoc =
             found.filter(|(ad_hoc, block)| !self.atomics.contains(*block, ad_hoc.address)).map(|(ad_hoc, _)| ad_hoc);
-        let ad_hoc = ad_hoc.collect();
+        let located = |mut ad_hoc: AdHoc| {
+            for side in [&mut ad_hoc.reader, &mut ad_hoc.writer] {
+                side.pc = self.sites.place(side.site.0).0;
+            }
+            ad_hoc
+        };
+        let ad_hoc = ad_hoc.map(located).collect();
         let mut sync_memory = self.atomics;
         sync_memory.merge(&self.waited_for);
         Surveyed { sync_memory, ad_hoc }

@@ -16,6 +16,16 @@ pub struct Recorded {
     pub threads: BTreeSet<u32>,
     pub events: u64,
     pub quantum: u64,
+    /// The path of the program; empty if the log has no beginning.
+    program: Vec<u8>,
+}
+
+impl Recorded {
+    /// The program's name without its folder.
+    pub fn program(&self) -> String {
+        let path = String::from_utf8_lossy(&self.program);
+        path.rsplit('/').next().unwrap_or_default().to_owned()
+    }
 }
 
 /// Reads the log of a process image; none if there is no such.
@@ -23,6 +33,7 @@ pub fn recorded(recording: &Recording, log: u32) -> Option<Recorded> {
     let image = image::read_all(recording).into_iter().find(|image| image.log == log)?;
     let (space, gaps) = whole_space(&image.mappings, recording);
     let quantum = image.begin.as_ref().map_or(DEFAULT_QUANTUM, |begin| begin.quantum);
+    let program = image.begin.as_ref().map_or_else(Vec::new, |begin| begin.program.clone());
     let threads = image.threads.keys().copied().collect();
-    Some(Recorded { space, gaps, threads, events: image.tally.total().events, quantum })
+    Some(Recorded { space, gaps, threads, events: image.tally.total().events, quantum, program })
 }

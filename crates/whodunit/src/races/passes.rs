@@ -1,0 +1,109 @@
+//! The replays that `races` makes.
+
+use super::names::Names;
+use crate::inquiry::{self, Subject, Task};
+use crate::recordings::Trouble;
+use crate::study::Study;
+use crate::study::races::{Circumstance, Classes, Told, Wanted};
+use analysis::races::{Action, AdHoc, Found, Race, Side, Surveyed};
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// How many times what was found is looked through for atomic operations, which make others visible.
+const MOST_ROUNDS: usize = 4;
+/// How many occurrences of a race are looked at, to tell stacks apart.
+const OCCURRENCES: usize = 3;
+
+pub struct Passes<'a> {
+    pub folder: &'a Path,
+    pub log: u32,
+    pub names: &'a Names,
+}
+
+/// An occurrence of a race with the circumstances of both sides.
+pub struct Occurrence<'a> {
+    pub address: u64,
+    pub first: (&'a Side, Option<&'a Circumstance>),
+    pub second: (&'a Side, Option<&'a Circumstance>),
+}
+
+/// All that the replays have told.
+pub struct Seen {
+    pub found: Found,
+    pub ad_hoc: Vec<AdHoc>,
+    pub told: Told,
+    /// Of each race, where in `told` its occurrences are.
+    places: Vec<Vec<usize>>,
+}
+
+impl Seen {
+    pub fn occurrences(&self, race: usize) -> impl Iterator<Item = Occurrence<'_>> {
+        let instances = self.found.races[race].instances.iter();
+        instances.zip(&self.places[race]).map(|(instance, &at)| {
+            let circumstance = |offset: usize| self.told.circumstances.get(at + offset).and_then(Option::as_ref);
+            Occurrence {
+                address: instance.address,
+                first: (&instance.first, circumstance(0)),
+                second: (&instance.second, circumstance(1)),
+            }
+        })
+    }
+}
+
+impl Passes<'_> {
+    pub fn look(&self) -> Result<Seen, Trouble> {
+        let mut classes = Classes { ignored: self.names.loader_code(), ..Classes::default() };
+        let (surveyed, found) = self.settle(&mut classes)?;
+        let (wanted, places) = wanted(&found.races);
+        let told = match wanted.is_empty() {
+            true => Told::default(),
+            false => self.ask(Study::Circumstances(wanted))?,
+        };
+        Ok(Seen { found, ad_hoc: surveyed.ad_hoc, told, places })
+    }
+
+    /// Loads and stores of atomics are plain instructions. Debug information tells them apart, and is asked only about
+    /// what seems to race.
+    fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
+        let mut round = 1;
+        loop {
+            let surveyed: Surveyed = self.ask(Study::Survey(classes.clone()))?;
+            let found: Found = self.ask(Study::Races { surveyed: surveyed.clone(), classes: classes.clone() })?;
+            let atomic = self.names.atomic_sites(&found.races);
+            let known = classes.atomic.len();
+            classes.atomic.extend(atomic);
+            if classes.atomic.len() == known || round == MOST_ROUNDS {
+                return Ok((surveyed, found));
+            }
+            round += 1;
+        }
+    }
+
+    fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
+        let subject = Subject { folder: self.folder, log: self.log, until: None };
+        let answer = inquiry::ask(&subject, &Task::Study(study))?;
+        serde_json::from_value(answer)
+            .map_err(|error| Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")))
+    }
+}
+
+/// The accesses to look at, two for each occurrence.
+fn wanted(races: &[Race]) -> (Vec<Wanted>, Vec<Vec<usize>>) {
+    let mut wanted = Vec::new();
+    let mut places = Vec::new();
+    for race in races {
+        let mut of_race = Vec::new();
+        for instance in race.instances.iter().take(OCCURRENCES) {
+            of_race.push(wanted.len());
+            wanted.extend([&instance.first, &instance.second].map(|side| Wanted {
+                thread: side.thread,
+                ordinal: side.ordinal,
+                pc: side.pc,
+                address: instance.address,
+                is_release: side.action == Action::Freed,
+            }));
+        }
+        places.push(of_race);
+    }
+    (wanted, places)
+}

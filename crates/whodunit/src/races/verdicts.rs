@@ -1,0 +1,284 @@
+//! From races in numbers to findings.
+
+use super::Subject;
+use super::names::Names;
+use super::passes::{Occurrence, Seen};
+use crate::study::races::{Block, Circumstance};
+use analysis::races::{Action, AdHoc, Race, Side};
+use analysis::suppressions::{Frame, Suppressions};
+use std::collections::BTreeSet;
+use trace::finding::{
+    Address, Cause, Class, Evidence, Finding, Findings, Lock, LockMode, Next, Place, Step, Thread, Variable,
+};
+use trace::stream;
+
+/// Values beyond this are no numbers to people.
+const LONGEST_NUMBER: usize = 8;
+
+const NOTES: [&str; 2] = [
+    "Races whose accesses happened to be ordered in this run are not seen: record another (`--seed`), or hunt.",
+    "Locks of the C library's own, such as that of standard output, order accesses too.",
+];
+
+/// Adds what was seen to the findings.
+pub fn judge(
+    findings: &mut Findings,
+    seen: &Seen,
+    names: &Names,
+    suppressions: &[Suppressions],
+    subject: &Subject<'_>,
+) {
+    let court = Court { seen, names, suppressions, subject };
+    let mut told = BTreeSet::new();
+    for (number, race) in seen.found.races.iter().enumerate() {
+        for occurrence in seen.occurrences(number) {
+            if court.is_internal(&occurrence) {
+                continue;
+            }
+            let stacks = [court.stack(occurrence.first), court.stack(occurrence.second)];
+            if !told.insert(signature(&stacks)) {
+                continue;
+            }
+            if court.is_suppressed(&stacks) {
+                findings.summary.suppressed += 1;
+                continue;
+            }
+            findings.push(court.finding(race, &occurrence, stacks));
+        }
+    }
+    for ad_hoc in &seen.ad_hoc {
+        findings.push(court.ad_hoc(ad_hoc));
+    }
+    findings.summary.left_out = seen.found.further_races;
+    findings.notes = NOTES.map(str::to_owned).to_vec();
+}
+
+/// Races with the same functions and lines on both stacks are one to people.
+fn signature(stacks: &[Vec<Place>; 2]) -> Vec<String> {
+    let mut sides = stacks.each_ref().map(|stack| {
+        let frames = stack.iter().map(|place| format!("{:?} {:?} {:?}", place.function, place.file, place.line));
+        frames.collect::<Vec<_>>().join("\n")
+    });
+    sides.sort();
+    sides.to_vec()
+}
+
+type Told<'a> = (&'a Side, Option<&'a Circumstance>);
+
+struct Court<'a> {
+    seen: &'a Seen,
+    names: &'a Names,
+    suppressions: &'a [Suppressions],
+    subject: &'a Subject<'a>,
+}
+
+impl Court<'_> {
+    /// What the C library does to memory of its own is no race of the program's.
+    fn is_internal(&self, occurrence: &Occurrence<'_>) -> bool {
+        let is_library = |side: &Side| self.names.is_in_c_library(side.pc);
+        if !is_library(occurrence.first.0) && !is_library(occurrence.second.0) {
+            return false;
+        }
+        let blocks = [occurrence.first.1, occurrence.second.1];
+        let block = blocks.into_iter().flatten().find_map(|circumstance| circumstance.block.as_ref());
+        let is_of_library =
+            block.and_then(|block| block.callers.first()).is_some_and(|&caller| self.names.is_in_c_library(caller));
+        is_of_library || self.names.is_in_c_library(occurrence.address)
+    }
+
+    fn stack(&self, (side, circumstance): Told<'_>) -> Vec<Place> {
+        let callers = circumstance.map_or(&[][..], |circumstance| &circumstance.callers);
+        // A block is given back at the place where the function for that was called.
+        match side.action {
+            Action::Freed => self.names.callers(callers),
+            _ => self.names.stack(side.pc, callers),
+        }
+    }
+
+    fn is_suppressed(&self, stacks: &[Vec<Place>; 2]) -> bool {
+        let frames = stacks.each_ref().map(|stack| stack.iter().map(as_frame).collect::<Vec<_>>());
+        let frames: Vec<Vec<Frame<'_>>> = frames
+            .iter()
+            .map(|stack| stack.iter().map(|(function, file, module)| Frame { function, file, module }).collect())
+            .collect();
+        let stacks: Vec<&[Frame<'_>]> = frames.iter().map(Vec::as_slice).collect();
+        self.suppressions.iter().any(|suppressions| suppressions.of_race(&stacks).is_some())
+    }
+
+    fn finding(&self, race: &Race, occurrence: &Occurrence<'_>, stacks: [Vec<Place>; 2]) -> Finding {
+        let sides = [occurrence.first, occurrence.second];
+        let variable = self.variable(occurrence);
+        let title = title(&variable, &sides, &stacks);
+        let is_release = sides.iter().any(|(side, _)| side.action == Action::Freed);
+        let class = if is_release { Class::UseAfterFree } else { Class::DataRace };
+        let mut finding = if race.both_orders {
+            Finding::proved(class, &title, &format!("whodunit races {}", self.subject.name))
+        } else {
+            Finding::suspected(class, &title)
+        };
+        let what = variable.name.clone();
+        for ((side, circumstance), stack) in sides.into_iter().zip(stacks) {
+            let text = deed(side, circumstance, what.as_deref());
+            let place = stack.first().cloned().unwrap_or_default();
+            finding.causes.push(Cause { place: place.clone(), thread: Some(side.thread), text: text.clone() });
+            finding.steps.push(Step { thread: side.thread, place, text: text.clone(), guilty: true });
+            let locks = side.locks.as_ref().map(|locks| locks.iter().map(|lock| self.lock(lock)).collect());
+            finding.sides.push(trace::finding::Side { thread: side.thread, text, stack, locks, waits_for: None });
+        }
+        finding.threads = self.threads(&sides);
+        finding.both_orders = Some(race.both_orders);
+        finding.count = race.count;
+        finding.next = self.next(&variable);
+        finding.variable = Some(variable);
+        finding.evidence = self.evidence();
+        finding
+    }
+
+    fn ad_hoc(&self, ad_hoc: &AdHoc) -> Finding {
+        let variable = self.variable_at(ad_hoc.address, 1, None);
+        let name = variable.name.clone().unwrap_or_else(|| format!("{:#x}", ad_hoc.address));
+        let title = format!(
+            "thread {} waits in a loop for thread {} to write {name}",
+            ad_hoc.reader.thread, ad_hoc.writer.thread
+        );
+        let mut finding = Finding::suspected(Class::AdHocSynchronisation, &title);
+        let sides =
+            [(ad_hoc.writer, format!("writes {name}")), (ad_hoc.reader, format!("waits until {name} has changed"))];
+        for (side, text) in sides {
+            let place = self.names.place(side.pc).into_iter().next().unwrap_or_default();
+            finding.causes.push(Cause { place: place.clone(), thread: Some(side.thread), text: text.clone() });
+            finding.steps.push(Step { thread: side.thread, place, text, guilty: true });
+        }
+        finding.count = ad_hoc.count;
+        finding.next = self.next(&variable);
+        finding.variable = Some(variable);
+        finding.evidence = self.evidence();
+        finding.notes =
+            vec!["The compiler and the processor may reorder plain accesses: use an atomic variable.".to_owned()];
+        finding
+    }
+
+    fn evidence(&self) -> Evidence {
+        Evidence { recording: Some(self.subject.name.clone()), process: Some(self.subject.log), ..Evidence::default() }
+    }
+
+    fn variable(&self, occurrence: &Occurrence<'_>) -> Variable {
+        let blocks = [occurrence.second.1, occurrence.first.1];
+        let block = blocks.into_iter().flatten().find_map(|circumstance| circumstance.block.as_ref());
+        let size = occurrence.first.0.size.min(occurrence.second.0.size);
+        self.variable_at(occurrence.address, u64::from(size), block)
+    }
+
+    fn variable_at(&self, address: u64, size: u64, block: Option<&Block>) -> Variable {
+        let mut variable = Variable { address: Some(Address(address)), size: Some(size), ..Variable::default() };
+        match (block, self.names.variable(address, size)) {
+            (Some(block), _) => variable.text = Some(self.in_block(block, address)),
+            (None, Some((name, type_name))) => {
+                variable.name = Some(name);
+                variable.type_name = type_name;
+            }
+            (None, None) => {}
+        }
+        variable
+    }
+
+    fn in_block(&self, block: &Block, address: u64) -> String {
+        let stack = self.names.callers(&block.callers);
+        let at = stack
+            .iter()
+            .find_map(|place| Some(format!("{}:{}", place.file.as_ref()?.file_name()?.to_string_lossy(), place.line?)));
+        let at = at.map_or(String::new(), |at| format!(" at {at}"));
+        let (offset, size, thread) = (address - block.address, block.size, block.thread);
+        format!("{offset} bytes into a block of {size} bytes that thread {thread} allocated{at}")
+    }
+
+    fn lock(&self, held: &analysis::races::HeldLock) -> Lock {
+        let mode = match held.mode {
+            stream::LockMode::Exclusive => LockMode::Exclusive,
+            stream::LockMode::Shared => LockMode::Shared,
+        };
+        let name = self.names.variable(held.object, 1).map(|(name, _)| whole(&name));
+        Lock { name, address: Some(Address(held.object)), mode, taken: None }
+    }
+
+    fn threads(&self, sides: &[Told<'_>; 2]) -> Vec<Thread> {
+        let numbers: BTreeSet<u32> = sides.iter().map(|(side, _)| side.thread).collect();
+        let made = |thread: &u32| self.seen.told.threads.get(thread).map_or(&[][..], |origin| &origin.callers);
+        numbers
+            .iter()
+            .map(|thread| Thread { thread: *thread, name: None, created: self.names.callers(made(thread)) })
+            .collect()
+    }
+
+    fn next(&self, variable: &Variable) -> Vec<Next> {
+        let name = &self.subject.name;
+        let place = variable
+            .name
+            .clone()
+            .or_else(|| Some(format!("{}:{}", variable.address?, variable.size.filter(|size| *size > 0)?)));
+        let writes = place.map(|place| Next {
+            command: format!("whodunit last-write {name} '{place}' --all"),
+            text: "every write to it, in order".to_owned(),
+        });
+        let debugger = Next {
+            command: format!("whodunit replay --gdb {name}"),
+            text: "the run, forwards and backwards".to_owned(),
+        };
+        writes.into_iter().chain([debugger]).collect()
+    }
+}
+
+/// A lock is shown as a whole, not by its first field.
+fn whole(name: &str) -> String {
+    name.split(".__data").next().unwrap_or(name).to_owned()
+}
+
+fn as_frame(place: &Place) -> (String, String, String) {
+    let file = place.file.as_ref().map_or_else(String::new, |file| file.to_string_lossy().into_owned());
+    (place.function.clone().unwrap_or_default(), file, place.module.clone().unwrap_or_default())
+}
+
+fn title(variable: &Variable, sides: &[Told<'_>; 2], stacks: &[Vec<Place>; 2]) -> String {
+    let what = match (&variable.name, variable.address) {
+        (Some(name), _) => name.clone(),
+        (None, Some(address)) => format!("memory at {address}"),
+        (None, None) => "memory".to_owned(),
+    };
+    let verb = |side: &Side| match side.action {
+        Action::Read => "reads",
+        Action::Write | Action::Update | Action::Atomic => "writes",
+        Action::Freed => "frees",
+    };
+    let function = |stack: &[Place]| stack.iter().find_map(|place| place.function.clone());
+    let who = |side: &Side, stack: &[Place]| match function(stack) {
+        Some(function) => format!("thread {} in {function}", side.thread),
+        None => format!("thread {}", side.thread),
+    };
+    let [(first, _), (second, _)] = sides;
+    let (one, other) = (who(first, &stacks[0]), who(second, &stacks[1]));
+    format!("{one} {} {what}, {other} {} it, and nothing orders them", verb(first), verb(second))
+}
+
+/// What a side did, as the rest of a sentence that starts with the thread.
+fn deed(side: &Side, circumstance: Option<&Circumstance>, variable: Option<&str>) -> String {
+    let size = side.size;
+    let what = variable.map_or_else(|| format!("{size} bytes"), str::to_owned);
+    let number =
+        |bytes: Option<&Vec<u8>>| bytes.filter(|bytes| bytes.len() <= LONGEST_NUMBER).map(|bytes| little_endian(bytes));
+    let before = number(circumstance.and_then(|circumstance| circumstance.before.as_ref()));
+    let after = number(circumstance.and_then(|circumstance| circumstance.after.as_ref()));
+    match (side.action, before, after) {
+        (Action::Freed, ..) => "frees the block".to_owned(),
+        (Action::Read, Some(value), _) => format!("reads {what}, which is {value}"),
+        (Action::Read, ..) => format!("reads {what}"),
+        (_, Some(old), Some(new)) => format!("writes {what} = {new} (was {old})"),
+        (_, None, Some(new)) => format!("writes {what} = {new}"),
+        _ => format!("writes {what}"),
+    }
+}
+
+/// Small numbers as people write them, others as addresses are written.
+fn little_endian(bytes: &[u8]) -> String {
+    let number = bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    if number < 1 << 20 { number.to_string() } else { format!("{number:#x}") }
+}
