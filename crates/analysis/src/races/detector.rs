@@ -1,7 +1,7 @@
 //! The race detector: a listener that keeps clocks and histories, and collects what races.
 
 use super::blocks::Blocks;
-use super::cell::{Action, Entry, Slot};
+use super::cell::{Action, Entry, Slot, What};
 use super::found::{Collected, Found, Instance, Side};
 use super::locks::GivenUp;
 use super::objects::Objects;
@@ -89,22 +89,32 @@ impl Detector {
         }
     }
 
-    /// One granule's part of an access. Reading synchronisation memory acquires what its last writers had done. Tells
-    /// whether such memory is written, which releases.
+    /// One granule's part of an access. Tells whether it writes synchronisation memory, which releases.
     #[inline]
     fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
         let view = self.threads.at(slot).view();
-        if self.shadow.known_cell(granule).is_some_and(|cell| cell.knows(&view, mask, access.kind.writes())) {
+        let cell = self.shadow.cell_mut(granule);
+        if cell.knows(&view, mask, access.kind.writes()) {
             return false;
         }
+        if cell.list().is_some() {
+            return self.touch_list(slot, granule, mask, access);
+        }
+        self.add(slot, granule, what_of(access, mask, action_of(access.kind)));
+        false
+    }
+
+    /// The same for a granule that may be synchronisation in part. Reading such memory acquires what its last writers
+    /// had done.
+    fn touch_list(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
         let sync_mask = self.shadow.sync_mask(granule) & mask;
         if mask != sync_mask {
-            self.add(slot, granule, entry_of(access, mask & !sync_mask, action_of(access.kind)));
+            self.add(slot, granule, what_of(access, mask & !sync_mask, action_of(access.kind)));
         }
         if sync_mask == 0 {
             return false;
         }
-        self.add(slot, granule, entry_of(access, sync_mask, Action::Atomic));
+        self.add(slot, granule, what_of(access, sync_mask, Action::Atomic));
         if access.kind.reads() {
             let running = self.threads.at(slot);
             self.shadow.passed(granule, sync_mask).for_each(|passed| running.acquire(passed));
@@ -112,10 +122,11 @@ impl Detector {
         access.kind.writes()
     }
 
-    fn add(&mut self, slot: Slot, granule: u64, entry: Entry) {
+    #[inline]
+    fn add(&mut self, slot: Slot, granule: u64, what: What) {
         let view = self.threads.at(slot).view();
-        let entry = Entry { stamp: view.now, ..entry };
-        if entry.action == Action::Freed {
+        let entry = Entry { stamp: view.now, what };
+        if entry.action() == Action::Freed {
             self.shadow.add_freed(granule, &view, entry, &mut self.races);
         } else {
             self.shadow.add(granule, &view, entry, &mut self.races);
@@ -128,10 +139,10 @@ impl Detector {
     /// Keeps the races of an entry that was just added.
     fn collect(&mut self, granule: u64, second: Entry) {
         for first in self.races.drain(..) {
-            let byte = (first.mask & second.mask).trailing_zeros();
+            let byte = (first.mask() & second.mask()).trailing_zeros();
             let address = granule * GRANULE_SIZE + u64::from(byte);
             let threads = (self.threads.ordinal(first.stamp).0, self.threads.ordinal(second.stamp).0);
-            self.collected.add((first.site, second.site), threads, address, || Instance {
+            self.collected.add((first.site(), second.site()), threads, address, || Instance {
                 address,
                 first: side(&self.threads, &self.sites, &first),
                 second: side(&self.threads, &self.sites, &second),
@@ -177,7 +188,7 @@ impl Detector {
         let site = self.sites.freeing(pc);
         let size = u16::try_from(block.size).unwrap_or(u16::MAX);
         for (granule, mask) in granules(address, block.size) {
-            self.add(slot, granule, Entry { site, mask, action: Action::Freed, size, ..Entry::default() });
+            self.add(slot, granule, What::new(site, mask, Action::Freed, size));
         }
     }
 
@@ -236,9 +247,9 @@ impl Listener for Detector {
     }
 }
 
-fn entry_of(access: &Access, mask: u8, action: Action) -> Entry {
-    let size = u16::try_from(access.size).unwrap_or(u16::MAX);
-    Entry { site: access.site.0, mask, action, size, ..Entry::default() }
+#[inline]
+fn what_of(access: &Access, mask: u8, action: Action) -> What {
+    What::new(access.site.0, mask, action, u16::try_from(access.size).unwrap_or(u16::MAX))
 }
 
 fn action_of(kind: AccessKind) -> Action {
@@ -252,7 +263,7 @@ fn action_of(kind: AccessKind) -> Action {
 
 fn side(threads: &Threads, sites: &Sites, entry: &Entry) -> Side {
     let (thread, ordinal) = threads.ordinal(entry.stamp);
-    let (pc, site) = sites.place(entry.site);
+    let (pc, site) = sites.place(entry.site());
     let locks = threads.locks_at(entry.stamp);
-    Side { thread, pc, site, action: entry.action, size: u32::from(entry.size), ordinal, locks }
+    Side { thread, pc, site, action: entry.action(), size: u32::from(entry.size()), ordinal, locks }
 }

@@ -82,20 +82,21 @@ impl Shadow {
     }
 
     /// The granule's cell, made if need be. The granule must lie below `END`.
-    fn cell_mut(&mut self, granule: u64) -> &mut Cell {
+    #[inline]
+    pub fn cell_mut(&mut self, granule: u64) -> &mut Cell {
         let (top, middle, cell) = indices(granule);
         let table = self.tables[top].get_or_insert_with(|| Box::new([0; PAGES]));
         if table[middle] == 0 {
-            let number = self.free_pages.pop().unwrap_or_else(|| {
+            table[middle] = 1 + self.free_pages.pop().unwrap_or_else(|| {
                 self.pages.push(Box::new([Cell::default(); CELLS]));
                 self.pages.len() as u32 - 1
             });
-            table[middle] = number + 1;
         }
         &mut self.pages[table[middle] as usize - 1][cell]
     }
 
     /// Adds an access to a granule's history. Tells the entries that it races with.
+    #[inline]
     pub fn add(&mut self, granule: u64, view: &Viewpoint<'_>, new: Entry, races: &mut Vec<Entry>) {
         let cell = self.cell_mut(granule);
         if let Some(list) = cell.list() {
@@ -111,7 +112,7 @@ impl Shadow {
     pub fn add_freed(&mut self, granule: u64, view: &Viewpoint<'_>, new: Entry, races: &mut Vec<Entry>) {
         let Some(cell) = self.known_cell(granule) else { return };
         if let Some(list) = cell.list() {
-            self.lists[list as usize].parts.retain(|part| part.mask & new.mask == 0);
+            self.lists[list as usize].parts.retain(|part| part.mask & new.mask() == 0);
         }
         self.add(granule, view, new, races);
     }
@@ -137,10 +138,10 @@ impl Shadow {
             return;
         }
         history.parts.push(Part { mask: new, passed: Passed::Nothing });
-        for entry in history.entries.iter_mut().filter(|entry| entry.action != Action::Freed) {
-            entry.mask &= !new;
+        for entry in history.entries.iter_mut().filter(|entry| entry.action() != Action::Freed) {
+            *entry = entry.with_mask(entry.mask() & !new);
         }
-        history.entries.retain(|entry| entry.mask != 0);
+        history.entries.retain(|entry| entry.mask() != 0);
         self.tidy(granule, list);
     }
 
