@@ -120,12 +120,16 @@ impl Entry {
     }
 
     #[inline]
-    fn writes(self) -> bool {
+    pub fn writes(self) -> bool {
         self.what.0 >> ACTION_SHIFT & 0xff != Action::Read as u64
     }
 
     pub fn size(self) -> u16 {
         (self.what.0 >> SIZE_SHIFT) as u16
+    }
+
+    pub fn at(self, stamp: Stamp) -> Entry {
+        Entry { stamp, ..self }
     }
 
     /// The same for other bytes; free if there are none.
@@ -204,15 +208,15 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell whose history is in a list. `latest` is what the list's last change added.
-    pub fn listed(list: u32, entries: &[Entry], latest: Entry) -> Cell {
+    /// A cell whose history is in a list, the latest at the end.
+    pub fn listed(list: u32, entries: &[Entry]) -> Cell {
         let owner = match entries {
             [first, rest @ ..] if rest.iter().all(|entry| entry.stamp.slot() == first.stamp.slot()) => {
                 first.stamp.slot()
             }
             _ => SEVERAL,
         };
-        Cell { latest, other: Entry::mark(owner, list) }
+        Cell { latest: entries.last().copied().unwrap_or_default(), other: Entry::mark(owner, list) }
     }
 
     /// A cell of at most two entries, the latest at the end.

@@ -5,7 +5,7 @@ use super::cell::{Action, Entry, Slot, What};
 use super::found::{Collected, Found, Instance, Side};
 use super::locks::GivenUp;
 use super::objects::Objects;
-use super::shadow::{GRANULE_SIZE, Shadow, granules};
+use super::shadow::{Adding, GRANULE_SIZE, Shadow, granules};
 use super::sites::{Classify, SiteClass, Sites};
 use super::survey::Surveyed;
 use super::threads::Threads;
@@ -52,8 +52,7 @@ impl Detector {
 
     #[inline]
     fn access(&mut self, slot: Slot, access: &Access) {
-        let running = self.threads.at(slot);
-        running.advance(1);
+        self.threads.at(slot).advance(1);
         let class = self.sites.class(access.site);
         let offset = access.address % GRANULE_SIZE;
         if class == SiteClass::Plain
@@ -62,7 +61,7 @@ impl Detector {
         {
             let mask = (((1_u16 << access.size) - 1) << offset) as u8;
             let cell = self.shadow.known_cell(access.address / GRANULE_SIZE);
-            if cell.is_some_and(|cell| cell.knows(&running.view(), mask, access.kind.writes())) {
+            if cell.is_some_and(|cell| cell.knows(&self.threads.view(slot), mask, access.kind.writes())) {
                 return;
             }
         }
@@ -92,16 +91,8 @@ impl Detector {
     /// One granule's part of an access. Tells whether it writes synchronisation memory, which releases.
     #[inline]
     fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
-        let view = self.threads.at(slot).view();
-        let cell = self.shadow.cell_mut(granule);
-        if cell.knows(&view, mask, access.kind.writes()) {
-            return false;
-        }
-        if cell.list().is_some() {
-            return self.touch_list(slot, granule, mask, access);
-        }
-        self.add(slot, granule, what_of(access, mask, action_of(access.kind)));
-        false
+        let what = what_of(access, mask, action_of(access.kind));
+        !self.add(slot, granule, what, Shadow::add_unlisted) && self.touch_list(slot, granule, mask, access)
     }
 
     /// The same for a granule that may be synchronisation in part. Reading such memory acquires what its last writers
@@ -109,12 +100,12 @@ impl Detector {
     fn touch_list(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
         let sync_mask = self.shadow.sync_mask(granule) & mask;
         if mask != sync_mask {
-            self.add(slot, granule, what_of(access, mask & !sync_mask, action_of(access.kind)));
+            self.add(slot, granule, what_of(access, mask & !sync_mask, action_of(access.kind)), Shadow::add);
         }
         if sync_mask == 0 {
             return false;
         }
-        self.add(slot, granule, what_of(access, sync_mask, Action::Atomic));
+        self.add(slot, granule, what_of(access, sync_mask, Action::Atomic), Shadow::add);
         if access.kind.reads() {
             let running = self.threads.at(slot);
             self.shadow.passed(granule, sync_mask).for_each(|passed| running.acquire(passed));
@@ -122,18 +113,23 @@ impl Detector {
         access.kind.writes()
     }
 
+    /// Adds one granule's part of an access in a way of the shadow's, and gives what that gives.
     #[inline]
-    fn add(&mut self, slot: Slot, granule: u64, what: What) {
-        let view = self.threads.at(slot).view();
-        let entry = Entry { stamp: view.now, what };
-        if entry.action() == Action::Freed {
-            self.shadow.add_freed(granule, &view, entry, &mut self.races);
-        } else {
-            self.shadow.add(granule, &view, entry, &mut self.races);
-        }
+    fn add<T>(
+        &mut self,
+        slot: Slot,
+        granule: u64,
+        what: What,
+        way: impl FnOnce(&mut Shadow, u64, &Adding<'_>, &mut Vec<Entry>) -> T,
+    ) -> T {
+        let view = self.threads.view(slot);
+        let new = Entry { stamp: view.now, what };
+        let adding = Adding { view, new, epoch_of: &|stamp| self.threads.epoch_of(stamp) };
+        let result = way(&mut self.shadow, granule, &adding, &mut self.races);
         if !self.races.is_empty() {
-            self.collect(granule, entry);
+            self.collect(granule, new);
         }
+        result
     }
 
     /// Keeps the races of an entry that was just added.
@@ -188,7 +184,7 @@ impl Detector {
         let site = self.sites.freeing(pc);
         let size = u16::try_from(block.size).unwrap_or(u16::MAX);
         for (granule, mask) in granules(address, block.size) {
-            self.add(slot, granule, What::new(site, mask, Action::Freed, size));
+            self.add(slot, granule, What::new(site, mask, Action::Freed, size), Shadow::add_freed);
         }
     }
 
