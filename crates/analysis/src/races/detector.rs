@@ -5,7 +5,7 @@ use super::cell::{Action, Entry, Slot, What};
 use super::found::{Collected, Found, Instance, Side};
 use super::locks::GivenUp;
 use super::objects::Objects;
-use super::shadow::{Adding, GRANULE_SIZE, Shadow, granules};
+use super::shadow::{Adding, END, GRANULE_SIZE, Shadow, granules};
 use super::sites::{Classify, SiteClass, Sites};
 use super::survey::Surveyed;
 use super::threads::Threads;
@@ -54,21 +54,26 @@ impl Detector {
     fn access(&mut self, slot: Slot, access: &Access) {
         self.threads.at(slot).advance(1);
         let class = self.sites.class(access.site);
-        let offset = access.address % GRANULE_SIZE;
-        if class == SiteClass::Plain
+        let (granule, offset) = (access.address / GRANULE_SIZE, access.address % GRANULE_SIZE);
+        let is_simple = class == SiteClass::Plain
             && access.kind != AccessKind::Atomic
             && offset + u64::from(access.size) <= GRANULE_SIZE
-        {
-            let mask = (((1_u16 << access.size) - 1) << offset) as u8;
-            let cell = self.shadow.known_cell(access.address / GRANULE_SIZE);
-            if cell.is_some_and(|cell| cell.knows(&self.threads.view(slot), mask, access.kind.writes())) {
-                return;
-            }
+            && access.address < END;
+        if !is_simple {
+            return self.other_access(slot, access, class);
         }
-        self.unknown_access(slot, access, class);
+        let mask = (((1_u16 << access.size) - 1) << offset) as u8;
+        let cell = self.shadow.known_cell(granule);
+        if cell.is_some_and(|cell| cell.knows(&self.threads.view(slot), mask, access.kind.writes())) {
+            return;
+        }
+        if self.touch(slot, granule, mask, access) {
+            self.pass_on(slot, access);
+        }
     }
 
-    fn unknown_access(&mut self, slot: Slot, access: &Access, class: SiteClass) {
+    /// An access that is synchronisation, of several granules, or of no concern.
+    fn other_access(&mut self, slot: Slot, access: &Access, class: SiteClass) {
         if class == SiteClass::Ignored {
             return;
         }
@@ -81,10 +86,15 @@ impl Detector {
             releases |= self.touch(slot, granule, mask, access);
         }
         if releases {
-            let moment = self.threads.at(slot).release();
-            for (granule, mask) in granules(access.address, u64::from(access.size)) {
-                self.shadow.pass_on(granule, mask, &moment);
-            }
+            self.pass_on(slot, access);
+        }
+    }
+
+    /// After a write to synchronisation memory: who reads it has seen what this thread did up to now.
+    fn pass_on(&mut self, slot: Slot, access: &Access) {
+        let moment = self.threads.at(slot).release();
+        for (granule, mask) in granules(access.address, u64::from(access.size)) {
+            self.shadow.pass_on(granule, mask, &moment);
         }
     }
 

@@ -14,7 +14,7 @@ const TOP_BITS: u32 = 18;
 const CELLS: usize = 1 << CELL_BITS;
 const PAGES: usize = 1 << TABLE_BITS;
 /// Addresses from here on are the kernel's. What claims to be there is not looked at.
-const END: u64 = 1 << (TOP_BITS + TABLE_BITS + CELL_BITS + GRANULE_BITS);
+pub const END: u64 = 1 << (TOP_BITS + TABLE_BITS + CELL_BITS + GRANULE_BITS);
 
 type Page = [Cell; CELLS];
 type Table = [u32; PAGES];
