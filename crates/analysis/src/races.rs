@@ -6,8 +6,9 @@
 //!
 //! - Clocks count accesses. A tick names the access that the clock stands at, so whoever replays the run can find it.
 //! - History is kept by granules of 8 bytes, with masks of bytes, so that neighbours do not race with each other.
-//! - Of one thread's accesses between two releases, the first to a byte stands for the others, and accesses of one
-//!   instruction to neighbouring bytes share an entry.
+//! - Of one thread's accesses between two releases (an epoch), the first to a byte stands for the others, and accesses
+//!   of one instruction to neighbouring bytes share an entry. Where several threads' accesses have to be remembered,
+//!   only their epochs are, so that granules with the same history can share it.
 //! - As a plain `mov` may be an atomic load or store, bytes that locked instructions access are synchronisation:
 //!   reading them acquires, writing them releases, and they do not race. So are futex words, bytes that a thread
 //!   waited for in a loop, and whatever the caller's [`SiteClass`]es say. A [`Survey`] of the stream, made beforehand,
@@ -26,6 +27,7 @@ mod cell;
 mod clock;
 mod detector;
 mod found;
+mod lists;
 mod locks;
 mod objects;
 mod shadow;

@@ -30,14 +30,21 @@ pub enum Action {
 }
 
 impl Action {
-    #[inline]
-    pub fn writes(self) -> bool {
-        self != Action::Read
-    }
+    /// By number; there are as many as numbers of three bits.
+    const ALL: [Action; 8] = [
+        Action::Read,
+        Action::Write,
+        Action::Update,
+        Action::Atomic,
+        Action::Freed,
+        Action::Read,
+        Action::Read,
+        Action::Read,
+    ];
 }
 
 /// Which tick of which slot.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Stamp(u64);
 
 impl Stamp {
@@ -57,26 +64,79 @@ impl Stamp {
     }
 }
 
+/// What an access was: its site's number, its action, its size, and which bytes of the granule it touched. One word,
+/// since parts of it that are written one by one and read as a whole would stall the processor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct What(u64);
+
+const MASK_SHIFT: u32 = 32;
+const ACTION_SHIFT: u32 = 40;
+const SIZE_SHIFT: u32 = 48;
+
+impl What {
+    /// The size is that of the whole access; the largest number stands for all larger ones.
+    #[inline]
+    pub fn new(site: u32, mask: u8, action: Action, size: u16) -> What {
+        let parts = [(u64::from(mask), MASK_SHIFT), (action as u64, ACTION_SHIFT), (u64::from(size), SIZE_SHIFT)];
+        What(parts.iter().fold(u64::from(site), |what, (part, shift)| what | part << shift))
+    }
+
+    #[inline]
+    fn with_mask(self, mask: u8) -> What {
+        What(self.0 & !(0xff << MASK_SHIFT) | u64::from(mask) << MASK_SHIFT)
+    }
+}
+
 /// One access, or neighbouring ones of the same instruction between two releases. Free where the mask is empty.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Entry {
     pub stamp: Stamp,
-    /// The site's number; in the mark of a cell that has a list, the list's.
-    pub site: u32,
-    /// Which bytes of the granule.
-    pub mask: u8,
-    pub action: Action,
-    /// Of the whole access; the largest number stands for all larger ones.
-    pub size: u16,
+    pub what: What,
 }
 
 impl Entry {
+    /// The mark of a cell that has a list, with the list's number in place of a site's.
     fn mark(owner: Slot, list: u32) -> Entry {
-        Entry { stamp: Stamp::new(owner, 0), site: list, ..Entry::default() }
+        Entry { stamp: Stamp::new(owner, 0), what: What::new(list, 0, Action::Read, 0) }
     }
 
-    fn is_free(&self) -> bool {
-        self.mask == 0
+    #[inline]
+    fn is_free(self) -> bool {
+        self.mask() == 0
+    }
+
+    #[inline]
+    pub fn site(self) -> u32 {
+        self.what.0 as u32
+    }
+
+    #[inline]
+    pub fn mask(self) -> u8 {
+        (self.what.0 >> MASK_SHIFT) as u8
+    }
+
+    #[inline]
+    pub fn action(self) -> Action {
+        Action::ALL[(self.what.0 >> ACTION_SHIFT & 7) as usize]
+    }
+
+    #[inline]
+    pub fn writes(self) -> bool {
+        self.what.0 >> ACTION_SHIFT & 0xff != Action::Read as u64
+    }
+
+    pub fn size(self) -> u16 {
+        (self.what.0 >> SIZE_SHIFT) as u16
+    }
+
+    pub fn at(self, stamp: Stamp) -> Entry {
+        Entry { stamp, ..self }
+    }
+
+    /// The same for other bytes; free if there are none.
+    #[inline]
+    pub fn with_mask(self, mask: u8) -> Entry {
+        if mask == 0 { Entry::default() } else { Entry { what: self.what.with_mask(mask), ..self } }
     }
 }
 
@@ -107,33 +167,36 @@ impl Viewpoint<'_> {
 
     /// Whether a new access could be left out, since this one stands for it.
     #[inline]
-    fn is_covered_by(&self, old: &Entry, mask: u8, writes: bool) -> bool {
-        self.is_recent(old.stamp) && old.mask & mask == mask && (!writes || old.action.writes())
+    fn is_covered_by(&self, old: Entry, mask: u8, writes: bool) -> bool {
+        self.is_recent(old.stamp) && old.mask() & mask == mask && (!writes || old.writes())
     }
 
     /// Whether both belong to one entry. Never of a free entry or a mark: no tick of a thread's is 0.
-    fn extends(&self, new: &Entry, old: &Entry) -> bool {
-        self.is_recent(old.stamp) && old.site == new.site && old.action == new.action && old.size == new.size
+    #[inline]
+    fn extends(&self, new: Entry, old: Entry) -> bool {
+        self.is_recent(old.stamp) && old.what.with_mask(0) == new.what.with_mask(0)
     }
 
-    pub fn races(&self, new: &Entry, old: &Entry) -> bool {
-        let both_matter = match new.action {
-            Action::Read => old.action.writes(),
-            Action::Atomic => old.action == Action::Freed,
+    #[inline]
+    fn races(&self, new: Entry, old: Entry) -> bool {
+        let both_matter = match new.action() {
+            Action::Read => old.writes(),
+            Action::Atomic => old.action() == Action::Freed,
             Action::Write | Action::Update | Action::Freed => true,
         };
-        both_matter && old.mask & new.mask != 0 && !self.has_seen(old.stamp)
+        both_matter && old.mask() & new.mask() != 0 && !self.has_seen(old.stamp)
     }
 
-    /// The bytes for which `old` still has to be remembered after `new`. A write replaces all; a read replaces the reads
-    /// that it has seen, since who has seen it has seen them.
-    fn left_of(&self, old: &Entry, new: &Entry) -> u8 {
-        let replaced = match new.action {
-            Action::Read => old.action == Action::Read && self.has_seen(old.stamp),
-            Action::Atomic => old.action != Action::Freed,
+    /// What still has to be remembered of `old` after `new`. A write replaces all; a read replaces the reads that it
+    /// has seen, since who has seen it has seen them.
+    #[inline]
+    fn left_of(&self, old: Entry, new: Entry) -> Entry {
+        let is_replaced = match new.action() {
+            Action::Read => !old.writes() && self.has_seen(old.stamp),
+            Action::Atomic => old.action() != Action::Freed,
             Action::Write | Action::Update | Action::Freed => true,
         };
-        if replaced { old.mask & !new.mask } else { old.mask }
+        if is_replaced { old.with_mask(old.mask() & !new.mask()) } else { old }
     }
 }
 
@@ -146,15 +209,15 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell whose history is in a list. `latest` is what the list's last change added.
-    pub fn listed(list: u32, entries: &[Entry], latest: Entry) -> Cell {
+    /// A cell whose history is in a list, the latest at the end.
+    pub fn listed(list: u32, entries: &[Entry]) -> Cell {
         let owner = match entries {
             [first, rest @ ..] if rest.iter().all(|entry| entry.stamp.slot() == first.stamp.slot()) => {
                 first.stamp.slot()
             }
             _ => SEVERAL,
         };
-        Cell { latest, other: Entry::mark(owner, list) }
+        Cell { latest: entries.last().copied().unwrap_or_default(), other: Entry::mark(owner, list) }
     }
 
     /// A cell of at most two entries, the latest at the end.
@@ -169,39 +232,39 @@ impl Cell {
 
     #[inline]
     pub fn list(&self) -> Option<u32> {
-        (self.other.is_free() && self.other.stamp != Stamp::default()).then_some(self.other.site)
+        (self.other.is_free() && self.other.stamp != Stamp::default()).then_some(self.other.site())
     }
 
     /// Whether an access would change nothing and race with nothing: one of the same thread since its last release
     /// stands for it, and if it writes, nobody else has read since.
     #[inline]
     pub fn knows(&self, view: &Viewpoint<'_>, mask: u8, writes: bool) -> bool {
-        let (neighbour, covered) = if view.is_covered_by(&self.latest, mask, writes) {
-            (&self.other, true)
+        let (neighbour, covered) = if view.is_covered_by(self.latest, mask, writes) {
+            (self.other, true)
         } else {
-            (&self.latest, view.is_covered_by(&self.other, mask, writes))
+            (self.latest, view.is_covered_by(self.other, mask, writes))
         };
         covered && (!writes || neighbour.stamp.slot() == 0 || view.is_mine(neighbour.stamp))
     }
 
     /// Adds an access to a cell without a list. Tells those that it races with. Gives back all entries, the latest at
     /// the end, if they are too many.
+    #[inline]
     pub fn add(&mut self, view: &Viewpoint<'_>, new: Entry, races: &mut Vec<Entry>) -> Option<[Entry; 3]> {
-        for old in [&mut self.other, &mut self.latest] {
-            outdate(view, old, &new, races);
-        }
-        if view.extends(&new, &self.latest) {
-            self.latest.mask |= new.mask;
-        } else if view.extends(&new, &self.other) {
-            self.other.mask |= new.mask;
-            std::mem::swap(&mut self.latest, &mut self.other);
-        } else if self.latest.is_free() {
-            self.latest = new;
-        } else if self.other.is_free() {
-            self.other = std::mem::replace(&mut self.latest, new);
+        let other = outdated(view, self.other, new, races);
+        let latest = outdated(view, self.latest, new, races);
+        let (other, latest) = if view.extends(new, latest) {
+            (other, latest.with_mask(latest.mask() | new.mask()))
+        } else if view.extends(new, other) {
+            (latest, other.with_mask(other.mask() | new.mask()))
+        } else if latest.is_free() {
+            (other, new)
+        } else if other.is_free() {
+            (latest, new)
         } else {
-            return Some([self.other, self.latest, new]);
-        }
+            return Some([other, latest, new]);
+        };
+        *self = Cell { latest, other };
         None
     }
 
@@ -211,30 +274,31 @@ impl Cell {
     }
 }
 
-/// Takes from an old entry what a new one replaces. Tells it if both race.
-fn outdate(view: &Viewpoint<'_>, old: &mut Entry, new: &Entry, races: &mut Vec<Entry>) {
-    if view.races(new, old) {
-        races.push(*old);
-    }
-    old.mask = view.left_of(old, new);
+/// What is left of an old entry after a new one. Tells it if both race.
+#[inline]
+fn outdated(view: &Viewpoint<'_>, old: Entry, new: Entry, races: &mut Vec<Entry>) -> Entry {
     if old.is_free() {
-        *old = Entry::default();
+        return old;
     }
+    if view.races(new, old) {
+        races.push(old);
+    }
+    view.left_of(old, new)
 }
 
 /// Adds an access to a list of entries, the latest at the end. Tells those that it races with.
 pub fn add_to_list(view: &Viewpoint<'_>, entries: &mut Vec<Entry>, new: Entry, races: &mut Vec<Entry>) {
     entries.retain_mut(|old| {
-        outdate(view, old, &new, races);
+        *old = outdated(view, *old, new, races);
         !old.is_free()
     });
-    if new.action == Action::Atomic {
+    if new.action() == Action::Atomic {
         return;
     }
-    let merged = match entries.iter().position(|old| view.extends(&new, old)) {
+    let merged = match entries.iter().position(|old| view.extends(new, *old)) {
         Some(index) => {
             let old = entries.remove(index);
-            Entry { mask: old.mask | new.mask, ..old }
+            old.with_mask(old.mask() | new.mask())
         }
         None => new,
     };

@@ -1,11 +1,11 @@
 //! The race detector: a listener that keeps clocks and histories, and collects what races.
 
 use super::blocks::Blocks;
-use super::cell::{Action, Entry, Slot};
+use super::cell::{Action, Entry, Slot, What};
 use super::found::{Collected, Found, Instance, Side};
 use super::locks::GivenUp;
 use super::objects::Objects;
-use super::shadow::{GRANULE_SIZE, Shadow, granules};
+use super::shadow::{Adding, END, GRANULE_SIZE, Shadow, granules};
 use super::sites::{Classify, SiteClass, Sites};
 use super::survey::Surveyed;
 use super::threads::Threads;
@@ -52,24 +52,28 @@ impl Detector {
 
     #[inline]
     fn access(&mut self, slot: Slot, access: &Access) {
-        let running = self.threads.at(slot);
-        running.advance(1);
+        self.threads.at(slot).advance(1);
         let class = self.sites.class(access.site);
-        let offset = access.address % GRANULE_SIZE;
-        if class == SiteClass::Plain
+        let (granule, offset) = (access.address / GRANULE_SIZE, access.address % GRANULE_SIZE);
+        let is_simple = class == SiteClass::Plain
             && access.kind != AccessKind::Atomic
             && offset + u64::from(access.size) <= GRANULE_SIZE
-        {
-            let mask = (((1_u16 << access.size) - 1) << offset) as u8;
-            let cell = self.shadow.known_cell(access.address / GRANULE_SIZE);
-            if cell.is_some_and(|cell| cell.knows(&running.view(), mask, access.kind.writes())) {
-                return;
-            }
+            && access.address < END;
+        if !is_simple {
+            return self.other_access(slot, access, class);
         }
-        self.unknown_access(slot, access, class);
+        let mask = (((1_u16 << access.size) - 1) << offset) as u8;
+        let cell = self.shadow.known_cell(granule);
+        if cell.is_some_and(|cell| cell.knows(&self.threads.view(slot), mask, access.kind.writes())) {
+            return;
+        }
+        if self.touch(slot, granule, mask, access) {
+            self.pass_on(slot, access);
+        }
     }
 
-    fn unknown_access(&mut self, slot: Slot, access: &Access, class: SiteClass) {
+    /// An access that is synchronisation, of several granules, or of no concern.
+    fn other_access(&mut self, slot: Slot, access: &Access, class: SiteClass) {
         if class == SiteClass::Ignored {
             return;
         }
@@ -82,29 +86,36 @@ impl Detector {
             releases |= self.touch(slot, granule, mask, access);
         }
         if releases {
-            let moment = self.threads.at(slot).release();
-            for (granule, mask) in granules(access.address, u64::from(access.size)) {
-                self.shadow.pass_on(granule, mask, &moment);
-            }
+            self.pass_on(slot, access);
         }
     }
 
-    /// One granule's part of an access. Reading synchronisation memory acquires what its last writers had done. Tells
-    /// whether such memory is written, which releases.
+    /// After a write to synchronisation memory: who reads it has seen what this thread did up to now.
+    fn pass_on(&mut self, slot: Slot, access: &Access) {
+        let moment = self.threads.at(slot).release();
+        for (granule, mask) in granules(access.address, u64::from(access.size)) {
+            self.shadow.pass_on(granule, mask, &moment);
+        }
+    }
+
+    /// One granule's part of an access. Tells whether it writes synchronisation memory, which releases.
     #[inline]
     fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
-        let view = self.threads.at(slot).view();
-        if self.shadow.known_cell(granule).is_some_and(|cell| cell.knows(&view, mask, access.kind.writes())) {
-            return false;
-        }
+        let what = what_of(access, mask, action_of(access.kind));
+        !self.add(slot, granule, what, Shadow::add_unlisted) && self.touch_list(slot, granule, mask, access)
+    }
+
+    /// The same for a granule that may be synchronisation in part. Reading such memory acquires what its last writers
+    /// had done.
+    fn touch_list(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
         let sync_mask = self.shadow.sync_mask(granule) & mask;
         if mask != sync_mask {
-            self.add(slot, granule, entry_of(access, mask & !sync_mask, action_of(access.kind)));
+            self.add(slot, granule, what_of(access, mask & !sync_mask, action_of(access.kind)), Shadow::add);
         }
         if sync_mask == 0 {
             return false;
         }
-        self.add(slot, granule, entry_of(access, sync_mask, Action::Atomic));
+        self.add(slot, granule, what_of(access, sync_mask, Action::Atomic), Shadow::add);
         if access.kind.reads() {
             let running = self.threads.at(slot);
             self.shadow.passed(granule, sync_mask).for_each(|passed| running.acquire(passed));
@@ -112,26 +123,32 @@ impl Detector {
         access.kind.writes()
     }
 
-    fn add(&mut self, slot: Slot, granule: u64, entry: Entry) {
-        let view = self.threads.at(slot).view();
-        let entry = Entry { stamp: view.now, ..entry };
-        if entry.action == Action::Freed {
-            self.shadow.add_freed(granule, &view, entry, &mut self.races);
-        } else {
-            self.shadow.add(granule, &view, entry, &mut self.races);
-        }
+    /// Adds one granule's part of an access in a way of the shadow's, and gives what that gives.
+    #[inline]
+    fn add<T>(
+        &mut self,
+        slot: Slot,
+        granule: u64,
+        what: What,
+        way: impl FnOnce(&mut Shadow, u64, &Adding<'_>, &mut Vec<Entry>) -> T,
+    ) -> T {
+        let view = self.threads.view(slot);
+        let new = Entry { stamp: view.now, what };
+        let adding = Adding { view, new, epoch_of: &|stamp| self.threads.epoch_of(stamp) };
+        let result = way(&mut self.shadow, granule, &adding, &mut self.races);
         if !self.races.is_empty() {
-            self.collect(granule, entry);
+            self.collect(granule, new);
         }
+        result
     }
 
     /// Keeps the races of an entry that was just added.
     fn collect(&mut self, granule: u64, second: Entry) {
         for first in self.races.drain(..) {
-            let byte = (first.mask & second.mask).trailing_zeros();
+            let byte = (first.mask() & second.mask()).trailing_zeros();
             let address = granule * GRANULE_SIZE + u64::from(byte);
             let threads = (self.threads.ordinal(first.stamp).0, self.threads.ordinal(second.stamp).0);
-            self.collected.add((first.site, second.site), threads, address, || Instance {
+            self.collected.add((first.site(), second.site()), threads, address, || Instance {
                 address,
                 first: side(&self.threads, &self.sites, &first),
                 second: side(&self.threads, &self.sites, &second),
@@ -177,7 +194,7 @@ impl Detector {
         let site = self.sites.freeing(pc);
         let size = u16::try_from(block.size).unwrap_or(u16::MAX);
         for (granule, mask) in granules(address, block.size) {
-            self.add(slot, granule, Entry { site, mask, action: Action::Freed, size, ..Entry::default() });
+            self.add(slot, granule, What::new(site, mask, Action::Freed, size), Shadow::add_freed);
         }
     }
 
@@ -236,9 +253,9 @@ impl Listener for Detector {
     }
 }
 
-fn entry_of(access: &Access, mask: u8, action: Action) -> Entry {
-    let size = u16::try_from(access.size).unwrap_or(u16::MAX);
-    Entry { site: access.site.0, mask, action, size, ..Entry::default() }
+#[inline]
+fn what_of(access: &Access, mask: u8, action: Action) -> What {
+    What::new(access.site.0, mask, action, u16::try_from(access.size).unwrap_or(u16::MAX))
 }
 
 fn action_of(kind: AccessKind) -> Action {
@@ -252,7 +269,7 @@ fn action_of(kind: AccessKind) -> Action {
 
 fn side(threads: &Threads, sites: &Sites, entry: &Entry) -> Side {
     let (thread, ordinal) = threads.ordinal(entry.stamp);
-    let (pc, site) = sites.place(entry.site);
+    let (pc, site) = sites.place(entry.site());
     let locks = threads.locks_at(entry.stamp);
-    Side { thread, pc, site, action: entry.action, size: u32::from(entry.size), ordinal, locks }
+    Side { thread, pc, site, action: entry.action(), size: u32::from(entry.size()), ordinal, locks }
 }

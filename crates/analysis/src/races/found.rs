@@ -22,8 +22,9 @@ pub struct Side {
     pub action: Action,
     /// Of the access, in bytes; 65535 for all larger ones.
     pub size: u32,
-    /// Which of the thread's accesses and releases of blocks, counted from 1. It is the access, or an earlier one of the
-    /// same instruction to neighbouring bytes with no synchronisation in between: see [`Side::is`].
+    /// Which of the thread's accesses and releases of blocks, counted from 1. Mostly it is the very access; where a
+    /// granule's history is long, or neighbouring bytes were accessed one by one, an earlier one with no release by its
+    /// thread in between: see [`Side::is`].
     pub ordinal: u64,
     /// In ascending order. Nothing if it was too long ago.
     pub locks: Option<Vec<HeldLock>>,

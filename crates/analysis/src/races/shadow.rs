@@ -1,7 +1,8 @@
 //! Where the history of each granule is: pages of cells in a table of two levels, made when they are first needed.
 
-use super::cell::{Action, Cell, Entry, Viewpoint, add_to_list};
+use super::cell::{Action, Cell, Entry, Stamp, Viewpoint, add_to_list};
 use super::clock::{Moment, Passed};
+use super::lists::{Change, List, Lists, Part};
 use std::ops::Range;
 
 const GRANULE_BITS: u32 = 3;
@@ -13,7 +14,7 @@ const TOP_BITS: u32 = 18;
 const CELLS: usize = 1 << CELL_BITS;
 const PAGES: usize = 1 << TABLE_BITS;
 /// Addresses from here on are the kernel's. What claims to be there is not looked at.
-const END: u64 = 1 << (TOP_BITS + TABLE_BITS + CELL_BITS + GRANULE_BITS);
+pub const END: u64 = 1 << (TOP_BITS + TABLE_BITS + CELL_BITS + GRANULE_BITS);
 
 type Page = [Cell; CELLS];
 type Table = [u32; PAGES];
@@ -33,25 +34,12 @@ fn bytes_between(granule: u64, address: u64, end: u64) -> u8 {
     (0xff_u16 << skipped & !(0xff_u16 << kept)) as u8
 }
 
-/// The history of a granule for which a cell is too small.
-#[derive(Default)]
-struct List {
-    /// The latest at the end.
-    entries: Vec<Entry>,
-    /// Bytes that are synchronisation, in parts that do not overlap.
-    parts: Vec<Part>,
-}
-
-/// Bytes that were accessed together, and what their writers pass on to their readers.
-struct Part {
-    mask: u8,
-    passed: Passed,
-}
-
-impl List {
-    fn sync_mask(&self) -> u8 {
-        self.parts.iter().fold(0, |mask, part| mask | part.mask)
-    }
+/// An access that is to be added.
+pub struct Adding<'a> {
+    pub view: Viewpoint<'a>,
+    pub new: Entry,
+    /// The first stamp of the epoch that a stamp is in, if that is still known; else the stamp itself.
+    pub epoch_of: &'a dyn Fn(Stamp) -> Stamp,
 }
 
 pub struct Shadow {
@@ -59,14 +47,13 @@ pub struct Shadow {
     tables: Vec<Option<Box<Table>>>,
     pages: Vec<Box<Page>>,
     free_pages: Vec<u32>,
-    lists: Vec<List>,
-    free_lists: Vec<u32>,
+    lists: Lists,
 }
 
 impl Shadow {
     pub fn new() -> Shadow {
         let tables = (0..1 << TOP_BITS).map(|_| None).collect();
-        Shadow { tables, pages: Vec::new(), free_pages: Vec::new(), lists: Vec::new(), free_lists: Vec::new() }
+        Shadow { tables, pages: Vec::new(), free_pages: Vec::new(), lists: Lists::new() }
     }
 
     /// The cell of a granule that has been accessed before, or whose neighbour has.
@@ -77,83 +64,139 @@ impl Shadow {
         Some(&self.pages.get((number as usize).wrapping_sub(1))?[cell])
     }
 
-    fn list_of(&self, granule: u64) -> Option<usize> {
-        self.known_cell(granule)?.list().map(|list| list as usize)
+    fn list_of(&self, granule: u64) -> Option<&List> {
+        self.known_cell(granule)?.list().map(|list| self.lists.get(list))
     }
 
     /// The granule's cell, made if need be. The granule must lie below `END`.
-    fn cell_mut(&mut self, granule: u64) -> &mut Cell {
+    #[inline]
+    pub fn cell_mut(&mut self, granule: u64) -> &mut Cell {
         let (top, middle, cell) = indices(granule);
         let table = self.tables[top].get_or_insert_with(|| Box::new([0; PAGES]));
         if table[middle] == 0 {
-            let number = self.free_pages.pop().unwrap_or_else(|| {
+            table[middle] = 1 + self.free_pages.pop().unwrap_or_else(|| {
                 self.pages.push(Box::new([Cell::default(); CELLS]));
                 self.pages.len() as u32 - 1
             });
-            table[middle] = number + 1;
         }
         &mut self.pages[table[middle] as usize - 1][cell]
     }
 
-    /// Adds an access to a granule's history. Tells the entries that it races with.
-    pub fn add(&mut self, granule: u64, view: &Viewpoint<'_>, new: Entry, races: &mut Vec<Entry>) {
+    /// Adds an access to a granule's history, if it has no list. Tells the entries that it races with.
+    #[inline]
+    pub fn add_unlisted(&mut self, granule: u64, adding: &Adding<'_>, races: &mut Vec<Entry>) -> bool {
         let cell = self.cell_mut(granule);
-        if let Some(list) = cell.list() {
-            let entries = &mut self.lists[list as usize].entries;
-            add_to_list(view, entries, new, races);
-            self.tidy(granule, list);
-        } else if let Some(entries) = cell.add(view, new, races) {
-            self.spread(granule, entries.to_vec());
+        if cell.knows(&adding.view, adding.new.mask(), adding.new.writes()) {
+            return true;
         }
+        if cell.list().is_some() {
+            return false;
+        }
+        if let Some(entries) = cell.add(&adding.view, adding.new, races) {
+            self.spread(granule, adding, entries);
+        }
+        true
+    }
+
+    /// Adds an access to a granule's history, which may have a list. Tells the entries that it races with.
+    pub fn add(&mut self, granule: u64, adding: &Adding<'_>, races: &mut Vec<Entry>) {
+        let cell = self.cell_mut(granule);
+        let Some(list) = cell.list() else {
+            if let Some(entries) = cell.add(&adding.view, adding.new, races) {
+                self.spread(granule, adding, entries);
+            }
+            return;
+        };
+        if self.lists.get(list).parts.is_empty() {
+            self.change(granule, list, adding, races);
+        } else {
+            add_to_list(&adding.view, &mut self.lists.own(list).entries, adding.new, races);
+            self.point_at(granule, list);
+        }
+    }
+
+    /// Gives a granule another list in place of a shared one.
+    fn change(&mut self, granule: u64, list: u32, adding: &Adding<'_>, races: &mut Vec<Entry>) {
+        let change = Change { list, since: adding.view.since, what: adding.new.what };
+        if let Some(result) = self.lists.recall(change) {
+            self.point_at(granule, result);
+            self.lists.release(list);
+            return;
+        }
+        let n_races = races.len();
+        let mut entries = self.lists.get(list).entries.clone();
+        add_to_list(&adding.view, &mut entries, adding.new.at(adding.view.since), races);
+        if let Some(cell) = Cell::of(&entries) {
+            *self.cell_mut(granule) = cell;
+        } else {
+            let result = self.lists.share(entries);
+            self.point_at(granule, result);
+            // A thread that sees more later would have remembered less, which is no harm; but races must be told.
+            if races.len() == n_races {
+                self.lists.remember(change, result);
+            }
+        }
+        self.lists.release(list);
     }
 
     /// Adds the release of a block, where there is any history. What was synchronisation is so no longer.
-    pub fn add_freed(&mut self, granule: u64, view: &Viewpoint<'_>, new: Entry, races: &mut Vec<Entry>) {
+    pub fn add_freed(&mut self, granule: u64, adding: &Adding<'_>, races: &mut Vec<Entry>) {
         let Some(cell) = self.known_cell(granule) else { return };
-        if let Some(list) = cell.list() {
-            self.lists[list as usize].parts.retain(|part| part.mask & new.mask == 0);
+        if let Some(list) = cell.list().filter(|list| !self.lists.get(*list).parts.is_empty()) {
+            let owned = self.lists.own(list);
+            owned.parts.retain(|part| part.mask & adding.new.mask() == 0);
+            if owned.parts.is_empty() {
+                let entries = std::mem::take(&mut owned.entries);
+                self.lists.release(list);
+                self.store(granule, entries);
+            }
         }
-        self.add(granule, view, new, races);
+        self.add(granule, adding, races);
     }
 
     /// The bytes of a granule that are synchronisation.
-    #[inline]
     pub fn sync_mask(&self, granule: u64) -> u8 {
-        self.list_of(granule).map_or(0, |list| self.lists[list].sync_mask())
+        self.list_of(granule).map_or(0, List::sync_mask)
     }
 
     /// From now on these bytes are synchronisation. What was known of them is over, but for their release.
     pub fn make_sync(&mut self, granule: u64, mask: u8) {
-        let list = match self.cell_mut(granule).list() {
-            Some(list) => list,
-            None => {
-                let entries = self.cell_mut(granule).entries().collect();
-                self.spread(granule, entries)
-            }
-        };
-        let history = &mut self.lists[list as usize];
-        let new = mask & !history.sync_mask();
+        let new = mask & !self.sync_mask(granule);
         if new == 0 {
             return;
         }
+        let list = self.owned_list(granule);
+        let history = self.lists.own(list);
         history.parts.push(Part { mask: new, passed: Passed::Nothing });
-        for entry in history.entries.iter_mut().filter(|entry| entry.action != Action::Freed) {
-            entry.mask &= !new;
+        for entry in history.entries.iter_mut().filter(|entry| entry.action() != Action::Freed) {
+            *entry = entry.with_mask(entry.mask() & !new);
         }
-        history.entries.retain(|entry| entry.mask != 0);
-        self.tidy(granule, list);
+        history.entries.retain(|entry| entry.mask() != 0);
+        self.point_at(granule, list);
+    }
+
+    /// A list of the granule's history that is its own.
+    fn owned_list(&mut self, granule: u64) -> u32 {
+        let cell = *self.cell_mut(granule);
+        let Some(list) = cell.list() else { return self.lists.add(cell.entries().collect(), Vec::new()) };
+        if !self.lists.get(list).parts.is_empty() {
+            return list;
+        }
+        let entries = self.lists.get(list).entries.clone();
+        self.lists.release(list);
+        self.lists.add(entries, Vec::new())
     }
 
     /// What readers of these synchronisation bytes acquire.
     pub fn passed(&self, granule: u64, mask: u8) -> impl Iterator<Item = &Passed> {
-        let parts = self.list_of(granule).into_iter().flat_map(|list| &self.lists[list].parts);
+        let parts = self.list_of(granule).into_iter().flat_map(|list| &list.parts);
         parts.filter(move |part| part.mask & mask != 0).map(|part| &part.passed)
     }
 
     /// A write to these synchronisation bytes: it replaces what it overwrites as a whole.
     pub fn pass_on(&mut self, granule: u64, mask: u8, moment: &Moment) {
-        let Some(list) = self.list_of(granule) else { return };
-        for part in self.lists[list].parts.iter_mut().filter(|part| part.mask & mask != 0) {
+        let Some(list) = self.known_cell(granule).and_then(Cell::list) else { return };
+        for part in self.lists.own(list).parts.iter_mut().filter(|part| part.mask & mask != 0) {
             if part.mask & !mask == 0 {
                 part.passed = Passed::One(moment.clone());
             } else {
@@ -187,8 +230,7 @@ impl Shadow {
         let cells = (part.start / GRANULE_SIZE) as usize..part.end.div_ceil(GRANULE_SIZE) as usize;
         for cell in &mut self.pages[number as usize][cells.clone()] {
             if let Some(list) = cell.list() {
-                self.lists[list as usize] = List::default();
-                self.free_lists.push(list);
+                self.lists.release(list);
             }
             *cell = Cell::default();
         }
@@ -200,52 +242,33 @@ impl Shadow {
         }
     }
 
-    /// Moves a cell's history into a list of its own, and gives its number.
-    fn spread(&mut self, granule: u64, entries: Vec<Entry>) -> u32 {
-        let history = List { entries, parts: Vec::new() };
-        let list = match self.free_lists.pop() {
-            Some(list) => {
-                self.lists[list as usize] = history;
-                list
-            }
+    /// Moves the history of a cell into a list, by epochs.
+    fn spread(&mut self, granule: u64, adding: &Adding<'_>, entries: [Entry; 3]) {
+        let by_epochs = entries.map(|entry| entry.at((adding.epoch_of)(entry.stamp)));
+        self.store(granule, by_epochs.to_vec());
+    }
+
+    /// Gives a granule a history that is in no list yet.
+    fn store(&mut self, granule: u64, entries: Vec<Entry>) {
+        match Cell::of(&entries) {
+            Some(cell) => *self.cell_mut(granule) = cell,
             None => {
-                self.lists.push(history);
-                self.lists.len() as u32 - 1
+                let list = self.lists.share(entries);
+                self.point_at(granule, list);
             }
-        };
-        self.point_at(granule, list);
-        list
+        }
     }
 
     fn point_at(&mut self, granule: u64, list: u32) {
-        let entries = &self.lists[list as usize].entries;
-        let latest = entries.last().copied().unwrap_or_default();
-        let cell = Cell::listed(list, entries, latest);
+        let cell = Cell::listed(list, &self.lists.get(list).entries);
         *self.cell_mut(granule) = cell;
-    }
-
-    /// After a change of a list: back into the cell if it is short enough.
-    fn tidy(&mut self, granule: u64, list: u32) {
-        let history = &self.lists[list as usize];
-        let cell = if history.parts.is_empty() { Cell::of(&history.entries) } else { None };
-        match cell {
-            Some(cell) => {
-                *self.cell_mut(granule) = cell;
-                self.lists[list as usize] = List::default();
-                self.free_lists.push(list);
-            }
-            None => self.point_at(granule, list),
-        }
     }
 
     /// How much memory the history takes, in bytes, without what is free for reuse.
     pub fn size(&self) -> usize {
         let pages = (self.pages.len() - self.free_pages.len()) * size_of::<Page>();
         let tables = self.tables.iter().flatten().count() * size_of::<Table>();
-        let lists = self.lists.iter().map(|list| {
-            size_of::<List>() + list.entries.capacity() * size_of::<Entry>() + list.parts.capacity() * size_of::<Part>()
-        });
-        pages + tables + lists.sum::<usize>()
+        pages + tables + self.lists.size()
     }
 }
 

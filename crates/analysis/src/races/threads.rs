@@ -7,10 +7,13 @@ use super::cell::{MOST_SLOTS, Slot, Stamp, Viewpoint};
 use super::clock::{Moment, Passed, Seen};
 use super::locks::{HeldLock, Locks};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use trace::stream::Thread;
 
 /// How many slots of seen threads are looked through for one that a new thread can have.
 const TRIED_SLOTS: usize = 8;
+/// How many epochs are remembered of each slot.
+const REMEMBERED_EPOCHS: usize = 4096;
 
 /// A thread in its slot.
 pub struct Running {
@@ -24,6 +27,8 @@ pub struct Running {
     has_news: bool,
     pub locks: Locks,
     has_ended: bool,
+    /// The first ticks of its epochs, which are what lies between two releases: the latest ones.
+    epochs: VecDeque<u64>,
     lives: Vec<Life>,
 }
 
@@ -46,6 +51,7 @@ impl Running {
             has_news: false,
             locks: Locks::default(),
             has_ended: false,
+            epochs: VecDeque::new(),
             lives: Vec::new(),
         };
         running.begin_life(thread);
@@ -62,8 +68,19 @@ impl Running {
 
     fn begin_life(&mut self, thread: Thread) {
         self.lives.push(Life { thread, base: self.tick, spent: Vec::new() });
-        self.since = self.tick + 1;
+        self.begin_epoch();
         self.has_news = true;
+    }
+
+    fn begin_epoch(&mut self) {
+        self.since = self.tick + 1;
+        if self.epochs.back() == Some(&self.since) {
+            return;
+        }
+        if self.epochs.len() == REMEMBERED_EPOCHS {
+            self.epochs.pop_front();
+        }
+        self.epochs.push_back(self.since);
     }
 
     #[inline]
@@ -77,8 +94,13 @@ impl Running {
     }
 
     #[inline]
-    pub fn view(&self) -> Viewpoint<'_> {
+    fn view(&self) -> Viewpoint<'_> {
         Viewpoint { now: Stamp::new(self.slot, self.tick), since: Stamp::new(self.slot, self.since), seen: &self.seen }
+    }
+
+    fn epoch_of(&self, tick: u64) -> u64 {
+        let n_earlier = self.epochs.partition_point(|epoch| *epoch <= tick);
+        n_earlier.checked_sub(1).map_or(tick, |index| self.epochs[index])
     }
 
     /// What this thread passes on to others now. A moment's tick must tell it from earlier ones that had seen less, so
@@ -91,7 +113,7 @@ impl Running {
             }
         }
         self.has_news = false;
-        self.since = self.tick + 1;
+        self.begin_epoch();
         Moment { owner: self.slot, tick: self.tick, seen: self.seen.clone() }
     }
 
@@ -148,6 +170,16 @@ impl Threads {
     #[inline]
     pub fn at(&mut self, slot: Slot) -> &mut Running {
         &mut self.running[usize::from(slot) - 1]
+    }
+
+    #[inline]
+    pub fn view(&self, slot: Slot) -> Viewpoint<'_> {
+        self.running[usize::from(slot) - 1].view()
+    }
+
+    /// The first stamp of the epoch that a stamp is in, if that is still known; else the stamp itself.
+    pub fn epoch_of(&self, stamp: Stamp) -> Stamp {
+        Stamp::new(stamp.slot(), self.running[usize::from(stamp.slot()) - 1].epoch_of(stamp.tick()))
     }
 
     pub fn is_alone(&self) -> bool {

@@ -2,7 +2,10 @@
 
 use super::streams::{Done, Stream};
 use std::collections::{BTreeMap, BTreeSet};
-use trace::stream::{Event, LockMode, Thread};
+use trace::stream::{Access, Event, LockMode, Thread};
+
+/// Memory from here on is atomic variables of four bytes.
+pub const ATOMICS: u64 = 0x10_0000;
 
 type Clock = BTreeMap<Thread, u64>;
 
@@ -40,6 +43,7 @@ impl Oracle {
             // Every step is a moment of its own.
             *oracle.clock(*thread).entry(*thread).or_default() += 1;
             match done {
+                Done::Access(access) if access.address >= ATOMICS => oracle.atomic(*thread, access),
                 Done::Access(access) => {
                     for byte in access.address..access.address + u64::from(access.size) {
                         oracle.touch(step, *thread, byte, access.kind.writes());
@@ -65,6 +69,17 @@ impl Oracle {
             }
         }
         kept.push(Kept { step, thread, writes, time: clock[&thread] });
+    }
+
+    fn atomic(&mut self, thread: Thread, access: &Access) {
+        if access.kind.reads() {
+            let passed = self.objects.entry(access.address).or_default().0.clone();
+            join(self.clock(thread), &passed);
+        }
+        if access.kind.writes() {
+            let now = self.clock(thread).clone();
+            self.objects.insert(access.address, (now, Clock::new()));
+        }
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
