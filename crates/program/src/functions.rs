@@ -1,9 +1,9 @@
-//! Functions by their symbols' names, and the instructions by which they return.
+//! Functions by their symbols' names, and the instructions by which they are left.
 //!
-//! May miss: functions without a symbol, and returns behind indirect jumps.
+//! May miss: functions without a symbol.
 
 use crate::elf::Image;
-use crate::space::{AddressSpace, GuestAddress, Module};
+use crate::space::{AddressSpace, FileVma, GuestAddress, Module};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,8 @@ pub struct NamedFunction<T> {
     pub start: GuestAddress,
     /// Its `ret` instructions, and those of what it jumps to.
     pub returns: Vec<GuestAddress>,
+    /// Jumps whose targets only the run knows: the last thing that some functions do, also through a linkage table.
+    pub jumps: Vec<GuestAddress>,
 }
 
 impl AddressSpace {
@@ -35,9 +37,15 @@ fn in_module<T: Copy>(module: &Module, meaning: &impl Fn(&str) -> Option<T>) -> 
         starts.extend(named(image, meaning));
     }
     let code = Code { image };
+    let in_memory = |address: u64| module.guest_address(FileVma(address));
     let found = starts.into_iter().map(|(start, meaning)| {
-        let returns = code.returns(start).into_iter().map(|at| module.guest_address(crate::space::FileVma(at)));
-        NamedFunction { meaning, start: module.guest_address(crate::space::FileVma(start)), returns: returns.collect() }
+        let ways = code.ways_out(start);
+        NamedFunction {
+            meaning,
+            start: in_memory(start),
+            returns: ways.returns.into_iter().map(in_memory).collect(),
+            jumps: ways.jumps.into_iter().map(in_memory).collect(),
+        }
     });
     found.collect()
 }
@@ -53,19 +61,28 @@ fn named<T>(image: &Image, meaning: &impl Fn(&str) -> Option<T>) -> BTreeMap<u64
     meant.collect()
 }
 
+#[derive(Default)]
+struct WaysOut {
+    returns: BTreeSet<u64>,
+    jumps: BTreeSet<u64>,
+}
+
 /// A file's instructions.
 struct Code<'a> {
     image: &'a Image,
 }
 
 impl Code<'_> {
-    /// Every `ret` that control can come to from `start` without a call.
-    fn returns(&self, start: u64) -> BTreeSet<u64> {
-        let (mut returns, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![start]);
+    /// Every way out that control can come to from `start` without a call.
+    fn ways_out(&self, start: u64) -> WaysOut {
+        let (mut ways, mut seen, mut open) = (WaysOut::default(), BTreeSet::new(), vec![start]);
         while let Some(from) = open.pop() {
             self.follow(from, &mut seen, |instruction| match instruction.flow_control() {
                 FlowControl::Return => {
-                    returns.insert(instruction.ip());
+                    ways.returns.insert(instruction.ip());
+                }
+                FlowControl::IndirectBranch => {
+                    ways.jumps.insert(instruction.ip());
                 }
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
                     open.push(instruction.near_branch_target());
@@ -73,7 +90,7 @@ impl Code<'_> {
                 _ => {}
             });
         }
-        returns
+        ways
     }
 
     /// Looks at one instruction after the other, up to where control does not go on or has been before.

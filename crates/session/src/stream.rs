@@ -3,7 +3,8 @@
 //!
 //! Guest code's records reach the observer on a thread of its own; what the recording tells (system calls, threads) comes
 //! from the replay, on the guest's. Each of the latter says how many batches of the former it follows, so both fall into
-//! one order. What happens inside a function that hands out memory is its own affair and is not told.
+//! one order. What happens inside a function that hands out memory is its own affair and is not told; of functions that
+//! synchronise, only atomic accesses are.
 //!
 //! May miss: what system calls read; accesses of signal frames; functions that are inlined or have no symbol.
 
@@ -14,13 +15,13 @@ mod roles;
 
 pub use roles::{Role, role_of};
 
-use calls::{Call, Calls};
+use calls::{Call, Calls, Inside};
 use engine::{Batch, Flat, Flattener, Mark, Observation, Observer, Passed, Wanted};
 use outside::Outside;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
-use trace::stream::{Access, Event, Listener, Site, Thread};
+use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
 /// What marked instructions mean: the first instruction of a function that plays a role, or a return from one.
 pub type Roles = BTreeMap<u64, Role>;
@@ -155,8 +156,16 @@ struct Teller<L> {
 
 impl<L: Listener> Flat for Teller<L> {
     fn accesses(&mut self, accesses: &[Access]) {
-        if !self.calls.is_inside_allocator(self.thread) {
-            self.listener.accesses(self.thread, accesses);
+        match self.calls.inside(self.thread) {
+            Inside::Program => self.listener.accesses(self.thread, accesses),
+            Inside::Synchronisation => {
+                let atomic: Vec<Access> =
+                    accesses.iter().copied().filter(|access| access.kind == AccessKind::Atomic).collect();
+                if !atomic.is_empty() {
+                    self.listener.accesses(self.thread, &atomic);
+                }
+            }
+            Inside::Allocator => {}
         }
     }
 
@@ -166,6 +175,7 @@ impl<L: Listener> Flat for Teller<L> {
                 self.calls.entered(self.thread, pc, Call { arguments: [first, second, third], stack, caller })
             }
             (Mark::Exit, &[result, stack]) => self.calls.left(self.thread, result, stack),
+            (Mark::Tail, &[argument, stack]) => self.calls.jumped(self.thread, argument, stack),
             _ => Vec::new(),
         };
         for event in events {
@@ -192,12 +202,12 @@ impl<L: Listener> Teller<L> {
                 self.listener.event(thread, &Event::Created { child });
             }
             Told::Wrote { thread, pc, address, size } => {
-                if self.calls.is_inside_allocator(thread) {
+                if self.calls.inside(thread) != Inside::Program {
                     return;
                 }
                 let site = self.site(pc);
                 let size = size.min(u64::from(u32::MAX)) as u32;
-                let kind = trace::stream::AccessKind::Write;
+                let kind = AccessKind::Write;
                 self.listener.accesses(thread, &[Access { address, size, site, kind }]);
             }
         }

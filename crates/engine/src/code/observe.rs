@@ -44,6 +44,8 @@ pub enum Mark {
     Entry,
     /// A return: RAX and RSP.
     Exit,
+    /// A jump that may leave the function for another: RDI, which is that one's first argument, and RSP.
+    Tail,
 }
 
 impl Mark {
@@ -52,6 +54,7 @@ impl Mark {
         match self {
             Mark::Entry => &[7, 6, 2, 1, 4],
             Mark::Exit => &[0, 4],
+            Mark::Tail => &[7, 4],
         }
     }
 

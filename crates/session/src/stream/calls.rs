@@ -20,6 +20,14 @@ pub struct Call {
     pub caller: u64,
 }
 
+/// Whose code a thread is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inside {
+    Program,
+    Synchronisation,
+    Allocator,
+}
+
 #[derive(Default)]
 struct State {
     calls: Vec<(Role, Call)>,
@@ -39,8 +47,13 @@ impl Calls {
         Calls { roles, threads: BTreeMap::new(), pointers: BTreeMap::new() }
     }
 
-    pub fn is_inside_allocator(&self, thread: Thread) -> bool {
-        self.threads.get(&thread).is_some_and(|state| state.allocators > 0)
+    /// What the thread is doing, as far as known functions are concerned.
+    pub fn inside(&self, thread: Thread) -> Inside {
+        match self.threads.get(&thread) {
+            Some(state) if state.allocators > 0 => Inside::Allocator,
+            Some(state) if !state.calls.is_empty() => Inside::Synchronisation,
+            _ => Inside::Program,
+        }
     }
 
     /// A thread has been made that others know by its thread pointer.
@@ -52,12 +65,16 @@ impl Calls {
     pub fn entered(&mut self, thread: Thread, pc: u64, call: Call) -> Vec<Event> {
         let Some(&role) = self.roles.get(&pc) else { return Vec::new() };
         let state = self.threads.entry(thread).or_default();
+        // A function that ends with a jump to another of the same role has told already.
+        let is_continued = state.calls.last().is_some_and(|(open_role, open)| {
+            (*open_role, open.stack, open.arguments[0]) == (role, call.stack, call.arguments[0])
+        });
         // What lies below has been left.
         state.leave_while(|open| open.stack <= call.stack);
         let is_within = state.allocators > 0;
         state.enter(role, call);
         // Allocators use others, and locks of their own.
-        if is_within { Vec::new() } else { begun(role, &call) }
+        if is_within || is_continued { Vec::new() } else { begun(role, &call) }
     }
 
     /// A function is about to return.
@@ -72,6 +89,16 @@ impl Calls {
             return Vec::new();
         }
         ended(role, &call, result, &self.pointers)
+    }
+
+    /// A function may be about to go on as another. Most are that one's call from then on; what `calloc` gives is what it
+    /// clears last.
+    pub fn jumped(&mut self, thread: Thread, argument: u64, stack: u64) -> Vec<Event> {
+        let Some((role, call)) = self.threads.get(&thread).and_then(|state| state.calls.last()) else {
+            return Vec::new();
+        };
+        let is_clearing = *role == Role::AllocateArray && call.stack == stack;
+        if is_clearing { self.left(thread, argument, stack) } else { Vec::new() }
     }
 }
 
@@ -164,14 +191,29 @@ mod tests {
     fn a_block_is_told_when_its_address_is_known() {
         let mut calls = calls();
         assert_eq!(calls.entered(1, MALLOC, call([64, 0, 0], 0x9000)), []);
-        assert!(calls.is_inside_allocator(1) && !calls.is_inside_allocator(2));
+        assert_eq!((calls.inside(1), calls.inside(2)), (Inside::Allocator, Inside::Program));
         let expected = Event::Allocated { address: 0x5000, size: 64, site: 0xca11 };
         assert_eq!(calls.left(1, 0x5000, 0x9000), [expected]);
-        assert!(!calls.is_inside_allocator(1));
+        assert_eq!(calls.inside(1), Inside::Program);
         assert_eq!(
             calls.entered(1, FREE, call([0x5000, 0, 0], 0x9000)),
             [Event::Freed { address: 0x5000, site: 0xca11 }]
         );
+    }
+
+    #[test]
+    fn the_last_jump_of_a_function_goes_on_with_its_call() {
+        let mut calls =
+            Calls::new(Roles::from([(FREE, Role::Free), (LOCK, Role::Free), (MALLOC, Role::AllocateArray)]));
+        assert_eq!(calls.entered(1, FREE, call([0x5000, 0, 0], 0x9000)).len(), 1);
+        assert_eq!(calls.jumped(1, 0x5000, 0x9000), []);
+        assert_eq!(calls.entered(1, LOCK, call([0x5000, 0, 0], 0x9000)), [], "told already");
+        assert_eq!(calls.left(1, 0, 0x9000), []);
+        assert_eq!(calls.inside(1), Inside::Program);
+        calls.entered(1, MALLOC, call([4, 8, 0], 0x9000));
+        assert_eq!(calls.jumped(1, 0x5000, 0x8f00), [], "a jump within");
+        let allocated = Event::Allocated { address: 0x6000, size: 32, site: 0xca11 };
+        assert_eq!(calls.jumped(1, 0x6000, 0x9000), [allocated]);
     }
 
     #[test]
@@ -223,7 +265,7 @@ mod tests {
         calls.entered(1, MALLOC, call([64, 0, 0], 0x8000));
         // A jump out of a handler, then a call further up the stack.
         calls.entered(1, LOCK, call([0x10, 0, 0], 0x9000));
-        assert!(!calls.is_inside_allocator(1));
+        assert_eq!(calls.inside(1), Inside::Synchronisation);
         assert_eq!(calls.left(1, 0, 0x9000).len(), 1);
         assert_eq!(calls.left(1, 0, 0x9000), [], "a return that belongs to no call");
     }

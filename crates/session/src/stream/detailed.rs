@@ -1,6 +1,7 @@
 //! A stream with calls, returns and values: everything that records tell, one by one.
 
 use super::Teller;
+use super::calls::Inside;
 use engine::{Batch, EventKind, Flat};
 use trace::stream::{Access, AccessKind, Event, Listener, Values};
 
@@ -33,7 +34,12 @@ pub fn read<L: Listener>(batch: &Batch<'_>, teller: &mut Teller<L>) {
 
 impl<L: Listener> Teller<L> {
     fn valued(&mut self, thread: u32, access: &Access, values: Values<'_>) {
-        if !self.calls.is_inside_allocator(thread) {
+        let is_told = match self.calls.inside(thread) {
+            Inside::Program => true,
+            Inside::Synchronisation => access.kind == AccessKind::Atomic,
+            Inside::Allocator => false,
+        };
+        if is_told {
             self.listener.valued(thread, access, values);
         }
     }

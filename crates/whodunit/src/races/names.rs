@@ -26,10 +26,15 @@ impl Names {
         Names { space: space.clone(), symbolizer, variables: Variables::new(space) }
     }
 
-    /// The code of the dynamic loader: what it does to the tables of other modules is its own affair.
-    pub fn loader_code(&self) -> Vec<Range<u64>> {
-        let loaders = self.space.modules().filter(|(_, module)| module.name().starts_with("ld-linux"));
-        loaders.map(|(_, module)| module.start..module.end).collect()
+    /// Where the modules are whose names begin like this.
+    pub fn code_of(&self, beginning: &str) -> Vec<Range<u64>> {
+        let meant = self.space.modules().filter(|(_, module)| module.name().starts_with(beginning));
+        meant.map(|(_, module)| module.start..module.end).collect()
+    }
+
+    /// Whether an address lies in any module, code or data.
+    pub fn is_in_module(&self, address: u64) -> bool {
+        self.space.locate(GuestAddress(address)).is_some()
     }
 
     /// Whether an address lies in the C library, code or data.

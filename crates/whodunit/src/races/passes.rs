@@ -14,6 +14,11 @@ const MOST_ROUNDS: usize = 4;
 /// How many occurrences of a race are looked at, to tell stacks apart.
 const OCCURRENCES: usize = 3;
 
+/// What the dynamic loader does to the tables of other modules is its own affair.
+const LOADER: &str = "ld-linux";
+/// OpenMP's own library waits for plain words.
+const SYNCHRONISERS: &str = "libgomp.so";
+
 pub struct Passes<'a> {
     pub folder: &'a Path,
     pub log: u32,
@@ -52,7 +57,11 @@ impl Seen {
 
 impl Passes<'_> {
     pub fn look(&self) -> Result<Seen, Trouble> {
-        let mut classes = Classes { ignored: self.names.loader_code(), ..Classes::default() };
+        let mut classes = Classes {
+            ignored: self.names.code_of(LOADER),
+            atomic_code: self.names.code_of(SYNCHRONISERS),
+            ..Classes::default()
+        };
         let (surveyed, found) = self.settle(&mut classes)?;
         let (wanted, places) = wanted(&found.races);
         let told = match wanted.is_empty() {

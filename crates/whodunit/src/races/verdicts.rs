@@ -76,14 +76,18 @@ impl Court<'_> {
     /// What the C library does to memory of its own is no race of the program's.
     fn is_internal(&self, occurrence: &Occurrence<'_>) -> bool {
         let is_library = |side: &Side| self.names.is_in_c_library(side.pc);
-        if !is_library(occurrence.first.0) && !is_library(occurrence.second.0) {
+        let (first, second) = (is_library(occurrence.first.0), is_library(occurrence.second.0));
+        if !first && !second {
             return false;
         }
         let blocks = [occurrence.first.1, occurrence.second.1];
         let block = blocks.into_iter().flatten().find_map(|circumstance| circumstance.block.as_ref());
-        let is_of_library =
-            block.and_then(|block| block.callers.first()).is_some_and(|&caller| self.names.is_in_c_library(caller));
-        is_of_library || self.names.is_in_c_library(occurrence.address)
+        match block.and_then(|block| block.callers.first()) {
+            Some(&caller) => self.names.is_in_c_library(caller),
+            // In no block and no module: an allocator's own words, or a stack.
+            None if !self.names.is_in_module(occurrence.address) => first && second,
+            None => self.names.is_in_c_library(occurrence.address),
+        }
     }
 
     fn stack(&self, (side, circumstance): Told<'_>) -> Vec<Place> {

@@ -19,8 +19,10 @@ impl Functions {
         for function in recorded.space.functions_meaning(role_of) {
             functions.roles.insert(function.start.0, function.meaning);
             functions.marks.insert(function.start.0, Mark::Entry);
-            for at in function.returns {
-                functions.marks.entry(at.0).or_insert(Mark::Exit);
+            let returns = function.returns.iter().map(|at| (at.0, Mark::Exit));
+            let jumps = function.jumps.iter().map(|at| (at.0, Mark::Tail));
+            for (at, mark) in returns.chain(jumps) {
+                functions.marks.entry(at).or_insert(mark);
             }
         }
         functions

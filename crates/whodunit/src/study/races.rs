@@ -17,14 +17,17 @@ pub struct Classes {
     pub ignored: Vec<Range<u64>>,
     /// Instructions of atomic operations.
     pub atomic: BTreeSet<u64>,
+    /// Code of libraries that do nothing but synchronise.
+    pub atomic_code: Vec<Range<u64>>,
 }
 
 impl Classes {
     fn classify(self) -> Classify {
+        let is_in = |ranges: &[Range<u64>], pc: u64| ranges.iter().any(|range| range.contains(&pc));
         Box::new(move |pc| {
-            if self.atomic.contains(&pc) {
+            if self.atomic.contains(&pc) || is_in(&self.atomic_code, pc) {
                 SiteClass::Atomic
-            } else if self.ignored.iter().any(|range| range.contains(&pc)) {
+            } else if is_in(&self.ignored, pc) {
                 SiteClass::Ignored
             } else {
                 SiteClass::Plain
