@@ -60,6 +60,18 @@ pub struct Start<'a> {
     pub parent: Option<Parent>,
     /// Nanoseconds since 1970.
     pub wall_time: u64,
+    /// Since version 1.2.
+    pub shown: Shown<'a>,
+}
+
+/// The processor that the guest was shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shown<'a> {
+    /// `v2`, `v3` or `v4` if it was shown no more than that level of x86-64, `native` if all that the machine has. Empty if
+    /// the recording does not tell.
+    pub level: &'a str,
+    /// The parts of the register state that XCR0 named to it.
+    pub components: u64,
 }
 
 /// An entry of the auxiliary vector.
@@ -369,7 +381,7 @@ pub enum Abort {
 
 wire_fields!('a, Start<'a> {
     program, arguments, environment, directory, auxiliary, random, layout, identity, seed, policy, quantum, machine,
-    parent, wall_time,
+    parent, wall_time, shown,
 });
 wire_fields!('a, Auxiliary { key, value });
 wire_fields!('a, Identity { pid, tid, parent_pid, uid, effective_uid, gid, effective_gid });
@@ -427,6 +439,21 @@ impl<'a> Wire<'a> for EndKind {
             3 => Wire::take(input).map(EndKind::Aborted),
             _ => Err(Malformed),
         }
+    }
+}
+
+impl<'a> Wire<'a> for Shown<'a> {
+    fn put<B: Buffer>(&self, out: &mut Output<'_, B>) {
+        self.level.put(out);
+        self.components.put(out);
+    }
+
+    /// Older versions end before it.
+    fn take(input: &mut Input<'a, '_>) -> Result<Self, Malformed> {
+        if input.rest().is_empty() {
+            return Ok(Shown::default());
+        }
+        Ok(Shown { level: Wire::take(input)?, components: Wire::take(input)? })
     }
 }
 

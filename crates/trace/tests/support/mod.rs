@@ -130,6 +130,7 @@ fn start(rng: &mut Rng) -> Start<'static> {
         machine: Machine { kernel: rng.text(), processor: rng.text(), features: rng.list(30, Rng::text) },
         parent: rng.maybe(|rng| Parent { log: rng.small(), event: rng.number() }),
         wall_time: rng.number(),
+        shown: Shown { level: rng.text(), components: rng.number() },
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Begin {
     pub kernel: String,
     pub processor: String,
     pub features: Vec<String>,
+    /// Which processor the program was shown, by the name that `record --cpu` gives it. Empty if nobody says.
+    pub cpu: String,
     pub parent: Option<Parent>,
     pub started: SystemTime,
 }
@@ -188,6 +190,7 @@ impl Begin {
             kernel: start.machine.kernel.to_owned(),
             processor: start.machine.processor.to_owned(),
             features: start.machine.features.iter().map(str::to_owned).collect(),
+            cpu: start.shown.level.to_owned(),
             parent: start.parent,
             started: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
         }

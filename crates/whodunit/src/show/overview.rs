@@ -113,7 +113,8 @@ fn begin_rows(begin: &Begin, tool: Option<&str>, row: &mut impl FnMut(&str, &str
     let tool = tool.map(|tool| format!(", by {}", escaped(tool))).unwrap_or_default();
     row("started", &format!("{}, {}{tool}", date(begin.started), age(begin.started, SystemTime::now())));
     let (level, features) = (level::of(&begin.features), count(begin.features.len(), "feature"));
-    row("machine", &escaped(&format!("{} ({level}, {features}), kernel {}", begin.processor, begin.kernel)));
+    let shown = if matches!(begin.cpu.as_str(), "" | "native") { "" } else { "shown as " };
+    row("machine", &escaped(&format!("{} ({shown}{level}, {features}), kernel {}", begin.processor, begin.kernel)));
     row("schedule", &format!("{}, quantum {}, seed {}", escaped(&begin.policy), begin.quantum, begin.seed));
 }
 
@@ -254,6 +255,7 @@ fn begin_json(begin: &Begin) -> Value {
         "quantum": begin.quantum,
         "kernel": begin.kernel,
         "processor": begin.processor,
+        "cpu": begin.cpu,
         "level": level::of(&begin.features).to_string(),
         "features": begin.features,
         "parent": begin.parent.map(|parent| json!({"process": parent.log, "event": parent.event})),
