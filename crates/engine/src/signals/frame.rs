@@ -34,6 +34,8 @@ const LEGACY_SIZE: usize = 512;
 const XSTATE_BV: usize = 512;
 const HEADER_END: usize = 576;
 const MXCSR: usize = 24;
+/// The component with the rights of protection keys, which the kernel puts to use in every process.
+const KEYS: u64 = 1 << 9;
 /// The x87 control word of a fresh thread.
 const INITIAL_X87: u16 = 0x037f;
 
@@ -68,7 +70,7 @@ impl XState {
     /// What a signal frame holds where these components are in use: what the guest was shown, or all if it uses more all
     /// the same. Its handler would destroy what is not saved.
     fn in_frame(self, in_use: u64) -> XState {
-        let uses_more = in_use & self.components & !self.shown_components != 0;
+        let uses_more = in_use & self.components & !(self.shown_components | KEYS) != 0;
         if uses_more { self.showing(self.components) } else { self }
     }
 
@@ -255,7 +257,8 @@ fn pop_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAd
         kernel::read_bytes(at, &mut image[..xstate.shown_size])?;
         let in_use = in_use(&image) & xstate.shown_components;
         image[XSTATE_BV..HEADER_END].fill(0);
-        image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&in_use.to_le_bytes());
+        let kept = keep_keys(area, &mut image, xstate);
+        image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&(in_use | kept).to_le_bytes());
     } else {
         image[XSTATE_BV] = 3;
     }
@@ -264,4 +267,13 @@ fn pop_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAd
     image[24..28].copy_from_slice(&mxcsr.to_le_bytes());
     area.copy_from_slice(&image);
     Ok(())
+}
+
+/// A frame that does not hold the rights of protection keys leaves them as they are; tells which components these are.
+fn keep_keys(area: &[u8], image: &mut [u8], xstate: XState) -> u64 {
+    let kept = in_use(area) & xstate.components & !xstate.shown_components & KEYS;
+    for place in extended(kept) {
+        image[place.clone()].copy_from_slice(&area[place]);
+    }
+    kept
 }
