@@ -43,7 +43,8 @@ pub fn ask(instruction: &Instruction, engine: &Engine, context: &mut Context) ->
         Mnemonic::Rdtscp => vec![timestamp(), processor()],
         Mnemonic::Cpuid => {
             let (leaf, subleaf) = (context.gpr[RAX] as u32, context.gpr[RCX] as u32);
-            let answer = engine.options.shown.map_or_else(|| __cpuid_count(leaf, subleaf), |it| it.cpuid(leaf, subleaf));
+            let answer =
+                engine.options.shown.map_or_else(|| __cpuid_count(leaf, subleaf), |it| it.cpuid(leaf, subleaf));
             [leaf, subleaf, answer.eax, answer.ebx, answer.ecx, answer.edx].map(u64::from).to_vec()
         }
         Mnemonic::Rdrand | Mnemonic::Rdseed => {

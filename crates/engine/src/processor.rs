@@ -10,6 +10,7 @@ pub mod features;
 
 use crate::signals::frame::XState;
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
+use trace::event::{self, ShownLevel};
 
 /// The levels of x86-64 that compilers and distributions agree on, as the psABI defines them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,8 +50,6 @@ pub struct Shown {
     pub components: u64,
 }
 
-const NATIVE: &str = "native";
-
 impl Shown {
     /// This machine, or what it has of a level.
     pub fn here(level: Option<Level>) -> Shown {
@@ -58,14 +57,27 @@ impl Shown {
         Shown { level, components: components & level.map_or(u64::MAX, Level::components) }
     }
 
-    /// What a recording tells; none if it is older than that, or tells something else.
-    pub fn named(level: &str, components: u64) -> Option<Shown> {
-        let known = Level::ALL.into_iter().find(|known| known.name() == level);
-        (known.is_some() || level == NATIVE).then_some(Shown { level: known, components })
+    /// What a recording tells; none if it is older than that, or of a newer kind.
+    pub fn recorded(shown: event::Shown) -> Option<Shown> {
+        let level = match shown.level {
+            ShownLevel::Native => None,
+            ShownLevel::V2 => Some(Level::V2),
+            ShownLevel::V3 => Some(Level::V3),
+            ShownLevel::V4 => Some(Level::V4),
+            ShownLevel::Other(_) => return None,
+        };
+        Some(Shown { level, components: shown.components })
     }
 
-    pub fn name(self) -> &'static str {
-        self.level.map_or(NATIVE, Level::name)
+    /// What a recording is to tell.
+    pub fn event(self) -> event::Shown {
+        let level = match self.level {
+            None => ShownLevel::Native,
+            Some(Level::V2) => ShownLevel::V2,
+            Some(Level::V3) => ShownLevel::V3,
+            Some(Level::V4) => ShownLevel::V4,
+        };
+        event::Shown { level, components: self.components }
     }
 
     /// What `cpuid` answers.

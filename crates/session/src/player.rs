@@ -63,8 +63,7 @@ pub fn recorded(recording: &Recording, log: u32, wishes: Wishes) -> Result<Recor
     legs.reverse();
     let (layout, executable, command_line, shown) = with_start(recording, number, |start| {
         let words: Vec<u8> = start.arguments.iter().flat_map(|word| [word, b"\0"].concat()).collect();
-        let shown = Shown::named(start.shown.level, start.shown.components);
-        (start.layout.to_vec(), start.program.to_vec(), words, shown)
+        (start.layout.to_vec(), start.program.to_vec(), words, Shown::recorded(start.shown))
     })?;
     let files = Box::new(Originals::new(recording.folder()));
     Ok(Recorded {

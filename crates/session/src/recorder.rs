@@ -188,7 +188,7 @@ impl Recorder {
             },
             parent: facts.parent.map(|(log, event)| Parent { log, event }),
             wall_time: facts.wall_time,
-            shown: event::Shown { level: facts.shown.name(), components: facts.shown.components },
+            shown: facts.shown.event(),
             ..Start::default()
         }));
     }

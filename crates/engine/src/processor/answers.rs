@@ -90,7 +90,7 @@ pub fn limited(
 
 /// The register state: XSAVE in its standard form and none of its relatives, and only these components.
 fn state_leaf(components: u64, subleaf: u32, ask: impl Fn(u32, u32) -> CpuidResult) -> CpuidResult {
-    let is_shown = |component: u32| component >= AVX && component < 63 && components & 1 << component != 0;
+    let is_shown = |component: u32| (AVX..63).contains(&component) && components & 1 << component != 0;
     match subleaf {
         0 => {
             let end = |component| {
@@ -146,7 +146,8 @@ mod tests {
             let of_v3 = [bit(basic, 27), bit(basic, 28), bit(basic, 12), bit(more, 5), bit(more, 8), bit(extended, 5)];
             assert_eq!(of_v3, [v3; 6], "{level:?}: OSXSAVE, AVX, FMA, AVX2, BMI2, LZCNT");
             assert_eq!([16, 17, 28, 30, 31].map(|number| bit(more, number)), [v4; 5], "{level:?}: AVX-512");
-            let hidden = [bit(basic, 1), bit(basic, 25), bit(more, 11), bit(more, 29), bit(more_ecx, 3), bit(more_ecx, 9)];
+            let hidden =
+                [bit(basic, 1), bit(basic, 25), bit(more, 11), bit(more, 29), bit(more_ecx, 3), bit(more_ecx, 9)];
             assert_eq!(hidden, [false; 6], "{level:?}: PCLMULQDQ, AES, RTM, SHA, PKU, VAES");
             assert_eq!((subleaves, bit(more_edx, 24), bit(more_edx, 20)), (0, false, false), "{level:?}: AMX, IBT");
             assert_eq!((bit(extended, 6), bit(extended_edx, 31)), (false, false), "{level:?}: SSE4A, 3DNow");

@@ -15,8 +15,20 @@ const ADDED: [(u8, &[&str]); 3] = [
 /// Instructions that every machine has on which recordings are replayed, whatever its level.
 const COMMON: &[&str] = &["cmov", "fsgsbase", "mmx", "sse", "sse2"];
 /// What a program is not shown either, though no instruction that it may come to needs it.
-const MODES: &[&str] =
-    &["enqcmd", "fxsr_opt", "hle", "ibt", "misalignsse", "mpx", "rdpru", "shstk", "tsxldtrk", "xfd", "xgetbv1", "xsaves"];
+const MODES: &[&str] = &[
+    "enqcmd",
+    "fxsr_opt",
+    "hle",
+    "ibt",
+    "misalignsse",
+    "mpx",
+    "rdpru",
+    "shstk",
+    "tsxldtrk",
+    "xfd",
+    "xgetbv1",
+    "xsaves",
+];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Level(u8);

@@ -42,7 +42,11 @@ fn recorded(cpu: &[&str]) -> (Place, BTreeMap<String, String>) {
     let program = guest("level").program;
     let recorded = place.finish(&mut record(&place, cpu, &[program.to_str().unwrap()]));
     assert_eq!((recorded.ending, &*text(&recorded.stderr)), (Ending::Exited(0), ""), "{}", told(&recorded));
-    assert!(text(&recorded.stdout).contains("right ") && !text(&recorded.stdout).contains("WRONG"), "{}", told(&recorded));
+    assert!(
+        text(&recorded.stdout).contains("right ") && !text(&recorded.stdout).contains("WRONG"),
+        "{}",
+        told(&recorded)
+    );
     assert_eq!(place.not_verified(&place.path("recording")), None);
     assert_eq!(place.replay(&place.path("recording")), recorded);
     (place, answers(&recorded))
@@ -53,7 +57,8 @@ fn recorded(cpu: &[&str]) -> (Place, BTreeMap<String, String>) {
 fn check_features(answers: &BTreeMap<String, String>, level: &[&[&str]]) {
     let machine = machine_features();
     let shown: Vec<&str> = level.concat().into_iter().chain(OTHERS).collect();
-    let asked = answers.iter().filter(|(name, _)| !name.contains(' ') && !["xcr0", "state", "minsigstksz"].contains(&&***name));
+    let asked =
+        answers.iter().filter(|(name, _)| !name.contains(' ') && !["xcr0", "state", "minsigstksz"].contains(&&***name));
     let mut n_asked = 0;
     for (name, value) in asked {
         let expected = shown.contains(&name.as_str()) && machine.contains(name);
