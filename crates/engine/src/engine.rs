@@ -8,6 +8,7 @@ use crate::debug::Debugging;
 use crate::journal::Writing;
 use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
 use crate::private::PrivateDescriptors;
+use crate::processor::Shown;
 use crate::replay::{Figures, Replay, Rerun, Stopped};
 use crate::signals::frame::XState;
 use crate::syscalls::Filters;
@@ -36,6 +37,8 @@ pub struct Options {
     /// Filters of system calls that an earlier program of the process has set, as the engine has put them before the
     /// path of this one.
     pub filters: Vec<Vec<u8>>,
+    /// What the guest is shown of the processor; none where it asks the processor itself. For replays the recording says it.
+    pub shown: Option<Shown>,
 }
 
 /// A guest thread in a report.
@@ -183,10 +186,10 @@ impl Engine {
             world: Mutex::new(world),
             turn,
             filters: Filters::inherited(&options.filters),
+            xstate: shown_state(options.shown),
             options,
             private,
             host,
-            xstate: XState::find(),
             system_calls: AtomicU64::new(0),
             exits: AtomicU64::new(0),
             signals: AtomicU64::new(0),
@@ -456,6 +459,11 @@ impl Engine {
             consumer.abandon();
         }
     }
+}
+
+fn shown_state(shown: Option<Shown>) -> XState {
+    let xstate = XState::find();
+    shown.map_or(xstate, |shown| xstate.showing(shown.components))
 }
 
 /// Only the thread with the turn counts, so no locked instruction is needed.

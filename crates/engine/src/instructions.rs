@@ -2,7 +2,9 @@
 //! when it is run again.
 
 use crate::context::{Context, RAX, RCX, RDX};
+use crate::engine::Engine;
 use crate::kernel::{hardware_random, processor, timestamp};
+use crate::signals::frame;
 use guest::instruction::register_number;
 use iced_x86::{Instruction, Mnemonic, Register};
 use std::arch::x86_64::__cpuid_count;
@@ -21,6 +23,7 @@ pub fn kind(instruction: &Instruction) -> Option<InstructionKind> {
         Mnemonic::Cpuid => Some(InstructionKind::Cpuid),
         Mnemonic::Rdrand => Some(InstructionKind::Rdrand),
         Mnemonic::Rdseed => Some(InstructionKind::Rdseed),
+        Mnemonic::Xgetbv => Some(InstructionKind::Xgetbv),
         Mnemonic::Rdpid => Some(InstructionKind::Other(RDPID)),
         _ => None,
     }
@@ -28,19 +31,31 @@ pub fn kind(instruction: &Instruction) -> Option<InstructionKind> {
 
 const RDPID: u8 = 100;
 
-/// Asks the machine.
-pub fn ask(instruction: &Instruction, context: &Context) -> Vec<u64> {
+/// Whether the instruction faults for what it asks: `xgetbv` knows two registers.
+pub fn is_refused(instruction: &Instruction, context: &Context) -> bool {
+    instruction.mnemonic() == Mnemonic::Xgetbv && context.gpr[RCX] as u32 > 1
+}
+
+/// Asks the machine, as far as the guest is shown it.
+pub fn ask(instruction: &Instruction, engine: &Engine, context: &mut Context) -> Vec<u64> {
     match instruction.mnemonic() {
         Mnemonic::Rdtsc => vec![timestamp()],
         Mnemonic::Rdtscp => vec![timestamp(), processor()],
         Mnemonic::Cpuid => {
             let (leaf, subleaf) = (context.gpr[RAX] as u32, context.gpr[RCX] as u32);
-            let answer = __cpuid_count(leaf, subleaf);
+            let answer =
+                engine.options.shown.map_or_else(|| __cpuid_count(leaf, subleaf), |it| it.cpuid(leaf, subleaf));
             [leaf, subleaf, answer.eax, answer.ebx, answer.ecx, answer.edx].map(u64::from).to_vec()
         }
         Mnemonic::Rdrand | Mnemonic::Rdseed => {
             let (value, success) = hardware_random();
             vec![value, u64::from(success)]
+        }
+        Mnemonic::Xgetbv => {
+            let xstate = engine.xstate();
+            let in_use = frame::in_use(frame::state_area(context, xstate));
+            let enabled = xstate.shown_components;
+            vec![context.gpr[RCX] & 1, if context.gpr[RCX] as u32 == 0 { enabled } else { enabled & in_use }]
         }
         _ => vec![processor()],
     }
@@ -61,6 +76,10 @@ pub fn answer(instruction: &Instruction, context: &mut Context, values: &[u64]) 
             for (index, register) in [RAX, RBX, RCX, RDX].into_iter().enumerate() {
                 context.gpr[register] = value(2 + index);
             }
+        }
+        Mnemonic::Xgetbv => {
+            context.gpr[RAX] = value(1) & 0xffff_ffff;
+            context.gpr[RDX] = value(1) >> 32;
         }
         Mnemonic::Rdrand | Mnemonic::Rdseed => {
             context.rflags = (context.rflags & !(CARRY | OTHER_FLAGS)) | (value(1) & CARRY);

@@ -16,6 +16,8 @@ use crate::journal::{self, Journal, Writing};
 use crate::kernel;
 use crate::observation;
 use crate::private::PrivateDescriptors;
+use crate::processor::Shown;
+use crate::processor::features::Beyond;
 use crate::replay::{Files, Leg, Plan, Replay, Wishes};
 use crate::signals::{Action, Actions, dispositions, frame, host};
 use crate::space::{GuestSpace, Zones};
@@ -64,12 +66,14 @@ pub fn launch(
     let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
     observe(&mut cache, &options);
     cache.intercepts = journal.is_some();
+    cache.show(options.shown);
+    cache.beyond = options.shown.and_then(|shown| shown.level).map(Beyond::new);
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
     }
     let loaded = image::load(&mut space, &files)?;
-    let stack = stack::build(&mut space, &files, &loaded, options.seed)?;
+    let stack = stack::build(&mut space, &files, &loaded, &options)?;
     let process = Process {
         executable: files.real_path.clone(),
         command_line: files.command_line(),
@@ -103,6 +107,8 @@ pub struct Recorded {
     pub command_line: Vec<u8>,
     /// Where the program was linked to, if at a fixed address: decides the layout.
     pub fixed_span: Option<(u64, u64)>,
+    /// What the program was shown of the processor, if the recording tells.
+    pub shown: Option<Shown>,
     pub wishes: Wishes,
     /// What to do differently, if anything.
     pub plan: Option<Plan>,
@@ -125,6 +131,7 @@ pub fn replay(
     let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
     observe(&mut cache, &options);
     cache.intercepts = true;
+    cache.show(recorded.shown);
     cache.set_places(recorded.plan.iter().flat_map(Plan::places).collect());
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
@@ -133,7 +140,8 @@ pub fn replay(
     let process =
         Process { executable: recorded.executable, command_line: recorded.command_line, ..Process::default() };
     let world = World::new(cache, space, Actions::default(), process);
-    let Recorded { first, others, files, wishes, plan, debugger, .. } = recorded;
+    let Recorded { first, others, files, wishes, plan, debugger, shown, .. } = recorded;
+    let options = Options { shown, ..options };
     let replay = Replay::new(first, others, files, wishes, plan).under(debugger);
     // The recording says where it begins.
     start(world, (0, 0), options, policy, private, host, Tape::Replay(Box::new(replay)))

@@ -17,6 +17,7 @@ mod launch;
 mod observation;
 mod private;
 mod process;
+mod processor;
 mod replay;
 mod run;
 mod shared_memory;
@@ -42,6 +43,7 @@ pub use observation::{
     Tally, Value,
 };
 pub use private::{MoreDescriptors, PrivateLog};
+pub use processor::{Level, Shown};
 pub use replay::{
     Divergence, Ending, Figures, Files, Leaving, Leg, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn, Wishes,
     Written,

@@ -223,6 +223,7 @@ impl Replay {
         match answer {
             Some(values) => {
                 state.take();
+                state.pass_notes(engine, context);
                 state.arm(context);
                 state.tell_debugger(engine, context, context.clock());
                 values
@@ -255,6 +256,17 @@ impl State {
             self.cursor = leg.cursor;
             self.until = leg.until;
             self.machine.threads.clear();
+        }
+    }
+
+    /// Passes what is there for people, so that the next event is one that the thread comes to.
+    fn pass_notes(&mut self, engine: &Engine, context: &Context) {
+        while let Some(Record { number, event: event @ Event::Note(_), .. }) = self.cursor.peek() {
+            if self.legs.is_empty() && self.machine.wishes.to == Some(number) {
+                return end(engine, Stopped::Asked { event: number });
+            }
+            engine.replay_passed(context, number, &event, !self.legs.is_empty());
+            self.take();
         }
     }
 

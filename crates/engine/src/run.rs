@@ -10,10 +10,12 @@ use crate::guest_code::LiveCode;
 use crate::instructions;
 use crate::kernel;
 use crate::observation::{Outcome, Step};
+use crate::processor::features::Beyond;
 use crate::signals::deliver;
 use crate::syscalls::{self, Flow};
 use crate::x87;
 use sched::Reason;
+use trace::event::{Event, Note};
 
 /// Page-fault error code of an instruction fetch from user mode.
 const FETCH_ERROR: u64 = 0x14;
@@ -25,6 +27,9 @@ const SI_KERNEL: i32 = 0x80;
 const ILL_ILLOPN: i32 = 2;
 const SEGV_MAPERR: i32 = 1;
 const SEGV_ACCERR: i32 = 2;
+
+/// A general protection fault carries no address.
+const GENERAL_PROTECTION: Fault = Fault { signal: libc::SIGSEGV, code: SI_KERNEL, address: 0, error: 0, trap: 13 };
 
 /// Where to go on: translated code, or nowhere known yet.
 type Host = u64;
@@ -87,8 +92,13 @@ impl Driver {
     fn enter(&self, context: &mut Context) -> Exit {
         kernel::enter(self.engine.stubs().enter, self.host);
         self.engine.count_exit();
-        let world = self.engine.world();
+        let mut world = self.engine.world();
         let exit = world.cache.exit(context.exit);
+        if let Some(text) = world.cache.beyond.as_mut().filter(|beyond| beyond.has_news()).and_then(Beyond::news)
+            && let Some(writing) = self.engine.writing()
+        {
+            writing.note(&Event::Note(Note { thread: Some(context.thread), text: &text }));
+        }
         if self.engine.writes_records() {
             self.engine.drain_after(&world, context, exit);
         }
@@ -288,9 +298,13 @@ fn system_call(engine: &'static Engine, context: &mut Context, next: u64) -> Flo
 /// Carries out an instruction whose outcome the machine decides, or the recording.
 fn ask_machine(engine: &Engine, context: &mut Context) {
     let Ok(instruction) = decode_at(&LiveCode(&engine.world().space), context.pc) else { return };
+    if instructions::is_refused(&instruction, context) {
+        deliver::fault(engine, context, GENERAL_PROTECTION);
+        return end_faulting_step(engine, context);
+    }
     let values = match engine.replaying() {
         Some(replay) => replay.instruction(engine, context),
-        None => instructions::ask(&instruction, context),
+        None => instructions::ask(&instruction, engine, context),
     };
     if let (Some(writing), Some(kind)) = (engine.writing(), instructions::kind(&instruction)) {
         writing.instruction(context, kind, &values);
@@ -345,8 +359,7 @@ fn unfetchable(engine: &Engine, context: &mut Context, address: u64) {
         let error = FETCH_ERROR | u64::from(mapped);
         Fault { signal: libc::SIGSEGV, code, address, error, trap: PAGE_FAULT }
     } else {
-        // A general protection fault carries no address.
-        Fault { signal: libc::SIGSEGV, code: SI_KERNEL, address: 0, error: 0, trap: 13 }
+        GENERAL_PROTECTION
     };
     deliver::fault(engine, context, fault);
 }

@@ -1,7 +1,7 @@
 //! From a recording to a run: which logs a process's run is made of, and where it starts.
 
 use crate::mapped_files::Originals;
-use engine::{Leg, Recorded, Wishes};
+use engine::{Leg, Recorded, Shown, Wishes};
 use std::fmt;
 use trace::event::{Event, Parent, Start};
 use trace::{OpenError, Recording, Unopened};
@@ -61,9 +61,9 @@ pub fn recorded(recording: &Recording, log: u32, wishes: Wishes) -> Result<Recor
         }
     };
     legs.reverse();
-    let (layout, executable, command_line) = with_start(recording, number, |start| {
+    let (layout, executable, command_line, shown) = with_start(recording, number, |start| {
         let words: Vec<u8> = start.arguments.iter().flat_map(|word| [word, b"\0"].concat()).collect();
-        (start.layout.to_vec(), start.program.to_vec(), words)
+        (start.layout.to_vec(), start.program.to_vec(), words, Shown::recorded(start.shown))
     })?;
     let files = Box::new(Originals::new(recording.folder()));
     Ok(Recorded {
@@ -73,6 +73,7 @@ pub fn recorded(recording: &Recording, log: u32, wishes: Wishes) -> Result<Recor
         executable,
         command_line,
         fixed_span: span(&layout),
+        shown,
         wishes,
         plan: None,
         debugger: None,

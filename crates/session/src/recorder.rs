@@ -1,7 +1,7 @@
 //! The journal of a run that is kept in a folder.
 
 use crate::mapped_files::Named;
-use engine::{Handover, Journal, Mapped, MoreDescriptors, PrivateLog, SharedBytes};
+use engine::{Handover, Journal, Mapped, MoreDescriptors, PrivateLog, SharedBytes, Shown};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,9 @@ pub struct Facts {
     pub quantum: u64,
     pub kernel: String,
     pub processor: String,
+    /// Those that the program is shown.
     pub features: Vec<String>,
+    pub shown: Shown,
     /// Where the process image came from.
     pub parent: Option<(u32, u64)>,
     /// The descriptors that lead to standard output (1) and error (2).
@@ -186,6 +188,7 @@ impl Recorder {
             },
             parent: facts.parent.map(|(log, event)| Parent { log, event }),
             wall_time: facts.wall_time,
+            shown: facts.shown.event(),
             ..Start::default()
         }));
     }

@@ -60,6 +60,35 @@ pub struct Start<'a> {
     pub parent: Option<Parent>,
     /// Nanoseconds since 1970.
     pub wall_time: u64,
+    /// Since version 1.2.
+    pub shown: Shown,
+}
+
+/// The processor that the guest was shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shown {
+    pub level: ShownLevel,
+    /// The parts of the register state that XCR0 named to it.
+    pub components: u64,
+}
+
+/// How much of the processor the guest was shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShownLevel {
+    /// All that the machine has.
+    Native,
+    /// No more than this level of x86-64.
+    V2,
+    V3,
+    V4,
+    Other(u8),
+}
+
+impl Default for ShownLevel {
+    /// The recording does not tell.
+    fn default() -> ShownLevel {
+        ShownLevel::Other(0)
+    }
 }
 
 /// An entry of the auxiliary vector.
@@ -369,7 +398,7 @@ pub enum Abort {
 
 wire_fields!('a, Start<'a> {
     program, arguments, environment, directory, auxiliary, random, layout, identity, seed, policy, quantum, machine,
-    parent, wall_time,
+    parent, wall_time, shown,
 });
 wire_fields!('a, Auxiliary { key, value });
 wire_fields!('a, Identity { pid, tid, parent_pid, uid, effective_uid, gid, effective_gid });
@@ -400,6 +429,7 @@ wire_fields!('a, Death { signal, code, address });
 wire_codes!(SwitchReason { 1 QuantumOver, 2 Yielded, 3 Waiting, 4 Ended, 5 Signal, 6 Asked });
 wire_codes!(SignalPlace { 1 AtClock, 2 AtInstruction, 3 InsideCall, 4 AfterCall });
 wire_codes!(InstructionKind { 1 Rdtsc, 2 Rdtscp, 3 Cpuid, 4 Rdrand, 5 Rdseed, 6 Xgetbv });
+wire_codes!(ShownLevel { 1 Native, 2 V2, 3 V3, 4 V4 });
 wire_codes!(Abort { 1 SizeLimit, 2 TimeLimit, 3 DiskFull, 4 Asked });
 
 impl<'a> Wire<'a> for EndKind {
@@ -427,6 +457,21 @@ impl<'a> Wire<'a> for EndKind {
             3 => Wire::take(input).map(EndKind::Aborted),
             _ => Err(Malformed),
         }
+    }
+}
+
+impl<'a> Wire<'a> for Shown {
+    fn put<B: Buffer>(&self, out: &mut Output<'_, B>) {
+        self.level.put(out);
+        self.components.put(out);
+    }
+
+    /// Older versions end before it.
+    fn take(input: &mut Input<'a, '_>) -> Result<Self, Malformed> {
+        if input.rest().is_empty() {
+            return Ok(Shown::default());
+        }
+        Ok(Shown { level: Wire::take(input)?, components: Wire::take(input)? })
     }
 }
 

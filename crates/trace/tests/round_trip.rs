@@ -170,6 +170,23 @@ fn additions_of_newer_minor_versions_are_passed_over() {
     assert_eq!(end_of(&mut cursor), Some(Ending::Whole));
 }
 
+/// Older minor versions know less of how a run began.
+#[test]
+fn a_start_without_the_newest_fields_is_read() {
+    let start = Event::Start(trace::event::Start { program: b"prog", ..trace::event::Start::default() });
+    let mut writer = writer(1024);
+    writer.append(&start).unwrap();
+    let frames = &writer.memory()[FRAMES..];
+    let length = u32::from_le_bytes(frames[..4].try_into().unwrap()) as usize;
+    // No level, and no components.
+    let older = frames[8..8 + length].strip_suffix(b"\0\0").unwrap();
+    let raw = [&[older.len() as u8], older].concat();
+    let mut log = writer.into_parts().1;
+    log.extend(plain_chunk(0, 1, &raw));
+    let mut cursor = Image { log, tail: Vec::new() }.open().unwrap().cursor();
+    assert_eq!(cursor.next().unwrap().event, start);
+}
+
 /// What the cursor says if there are no more events.
 fn end_of(cursor: &mut Cursor) -> Option<Ending> {
     cursor.next().is_none().then(|| cursor.ending())

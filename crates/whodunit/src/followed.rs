@@ -3,9 +3,10 @@
 //! Not for people. Guests execute programs all the time, so the words are taken apart by hand, which is much faster
 //! than the general parser.
 
-use crate::settings::Settings;
+use crate::settings::{Cpu, Settings};
 use crate::start::{RECORDED, Recording, Start};
 use crate::{environment, usage_error, voice};
+use clap::ValueEnum;
 use engine::{FILTER, Observation, Program};
 use session::Limits;
 use std::ffi::{OsStr, OsString};
@@ -64,12 +65,13 @@ struct Place {
     is_sealed: bool,
     streams: Vec<(i32, u8)>,
     limits: Limits,
+    cpu: Cpu,
     folder: PathBuf,
 }
 
 impl Place {
     fn decode(word: &[u8]) -> Option<Place> {
-        let mut fields = word.splitn(8, |byte| *byte == b':');
+        let mut fields = word.splitn(9, |byte| *byte == b':');
         let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
         let (log, event, sealed, bytes, seconds) = (number()?, number()?, number()?, number()?, number()?);
         let full = u8::try_from(number()?).ok()?;
@@ -78,9 +80,10 @@ impl Place {
             time: Some(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs),
             status_when_full: Some(full).filter(|status| *status > 0),
         };
+        let cpu = Cpu::from_str(std::str::from_utf8(fields.next()?).ok()?, false).ok()?;
         let streams = streams(std::str::from_utf8(fields.next()?).ok()?)?;
         let folder = PathBuf::from(OsStr::from_bytes(fields.next()?));
-        Some(Place { parent: (u32::try_from(log).ok()?, event), is_sealed: sealed == 1, streams, limits, folder })
+        Some(Place { parent: (u32::try_from(log).ok()?, event), is_sealed: sealed == 1, streams, limits, cpu, folder })
     }
 }
 
@@ -104,7 +107,8 @@ fn open(place: &Place) -> Option<Recording> {
         Ok(log) => {
             let folder = place.folder.clone();
             let streams = place.streams.clone();
-            Some(Recording { folder, log, parent: Some(place.parent), streams, limits: place.limits })
+            let (limits, cpu) = (place.limits, place.cpu);
+            Some(Recording { folder, log, parent: Some(place.parent), streams, limits, cpu })
         }
         Err(error) => {
             voice::say(&format!("whodunit: a child process is not recorded: {error}\n"));

@@ -1,5 +1,6 @@
 //! `whodunit record`: runs a program and writes down what it takes from outside, so that it can be run again.
 
+use crate::settings::Cpu;
 use crate::start::Recording;
 use crate::{run, status, voice};
 use clap::{Args, ValueEnum};
@@ -23,7 +24,9 @@ EXAMPLES:
   Keep the recording elsewhere, and no more than 500 MB of it:
     whodunit record -o /tmp/rec --max-size 500M -- ./server
   Rather lose the run than a part of its recording:
-    whodunit record --on-full stop -- ./nightly-test";
+    whodunit record --on-full stop -- ./nightly-test
+  Let the program use all that this machine's processor has, such as AVX-512:
+    whodunit record --cpu native -- ./numbers";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OnFull {
@@ -49,6 +52,9 @@ pub struct Arguments {
     /// What becomes of the program when the disk is full or --max-size is reached
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFull::GoOn)]
     on_full: OnFull,
+    /// The processor that the program sees: recordings replay on every machine of that level
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Cpu::V3)]
+    cpu: Cpu,
     #[command(flatten)]
     run: run::Arguments,
 }
@@ -59,11 +65,12 @@ pub fn run(arguments: Arguments) -> ExitCode {
         time: arguments.max_time.map(Duration::from_secs),
         status_when_full: (arguments.on_full == OnFull::Stop).then_some(status::MACHINE),
     };
+    let cpu = arguments.cpu;
     // The program may go elsewhere, and its children's logs may not.
     let output = arguments.output.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     run::start(arguments.run, |program| {
         let NewRecording { folder, first_log, .. } = create(program, output.as_deref())?;
-        Ok(Some(Recording { folder, log: first_log, parent: None, streams: vec![(1, 1), (2, 2)], limits }))
+        Ok(Some(Recording { folder, log: first_log, parent: None, streams: vec![(1, 1), (2, 2)], limits, cpu }))
     })
 }
 

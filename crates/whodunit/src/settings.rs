@@ -1,6 +1,7 @@
 //! How a program is run: what `run` was told, and what followed programs inherit.
 
 use clap::ValueEnum;
+use engine::Level;
 use sched::{Policy, Random, RoundRobin};
 
 pub const DEFAULT_QUANTUM: u64 = 200_000;
@@ -20,6 +21,31 @@ pub enum OnDeadlock {
     Report,
     /// Keep waiting, as without whodunit
     Wait,
+}
+
+/// The processor that the program sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cpu {
+    /// No more than x86-64-v2: SSE4.2 and POPCNT
+    V2,
+    /// No more than x86-64-v3: also AVX2, BMI2 and FMA
+    V3,
+    /// No more than x86-64-v4: also AVX-512
+    V4,
+    /// All that this machine has
+    Native,
+}
+
+impl Cpu {
+    /// The level that is the most it sees; none if it sees all.
+    pub fn level(self) -> Option<Level> {
+        match self {
+            Cpu::V2 => Some(Level::V2),
+            Cpu::V3 => Some(Level::V3),
+            Cpu::V4 => Some(Level::V4),
+            Cpu::Native => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

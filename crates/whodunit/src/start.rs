@@ -1,10 +1,11 @@
 //! Starts a program under the engine: the way that `run` and followed programs share.
 
 use crate::host::Terminal;
-use crate::settings::{self, OnDeadlock, Settings};
+use crate::pack::level;
+use crate::settings::{self, Cpu, OnDeadlock, Settings};
 use crate::stats::Destination;
 use crate::{machine, status, voice};
-use engine::{Journal, Observation, Options, PrivateFile, Program};
+use engine::{Journal, Observation, Options, PrivateFile, Program, Shown};
 use session::{Facts, Limits, Origin, Recorder};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -41,11 +42,13 @@ pub struct Recording {
     /// The descriptors that lead to standard output (1) and error (2).
     pub streams: Vec<(i32, u8)>,
     pub limits: Limits,
+    pub cpu: Cpu,
 }
 
 impl Start {
     /// Runs the program in this process; returns only if it could not be started.
     pub fn go(self) -> ExitCode {
+        let shown = self.recording.as_ref().map(|recording| Shown::here(recording.cpu.level()));
         let options = Options {
             follow: self.follow.then(|| followed_words(&self.settings)),
             report_deadlock: self.settings.on_deadlock == OnDeadlock::Report,
@@ -54,6 +57,7 @@ impl Start {
             cache_size: self.settings.cache_mebibytes << 20,
             seed: self.settings.seed,
             filters: self.filters,
+            shown,
         };
         let policy = self.settings.new_policy();
         let journal = match self.recording.map(|recording| journal(recording, &self.program, self.settings)) {
@@ -76,7 +80,7 @@ impl Start {
 }
 
 fn journal(recording: Recording, program: &Program, settings: Settings) -> std::io::Result<Box<dyn Journal>> {
-    let Recording { folder, log, parent, streams, limits } = recording;
+    let Recording { folder, log, parent, streams, limits, cpu } = recording;
     let bytes = |words: &[OsString]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let facts = Facts {
@@ -89,26 +93,34 @@ fn journal(recording: Recording, program: &Program, settings: Settings) -> std::
         quantum: settings.quantum,
         kernel: release.trim().to_owned(),
         processor: machine::processor(),
-        features: machine::features(),
+        features: level::shown(machine::features(), cpu.level()),
+        shown: Shown::here(cpu.level()),
         parent,
         streams,
         wall_time: machine::nanoseconds_since_1970(),
     };
     let place = folder.clone().into_os_string().into_vec();
-    let words = move |origin: Origin| followed_and_recorded_words(&settings, limits, &place, origin);
+    let words = move |origin: Origin| followed_and_recorded_words(&settings, limits, cpu, &place, origin);
     let recorder = Recorder::new(folder, log, facts, limits, Box::new(words), voice::say)?;
     Ok(Box::new(recorder))
 }
 
-/// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:FULL:STREAMS:FOLDER` stands before the dashes.
-fn followed_and_recorded_words(settings: &Settings, limits: Limits, folder: &[u8], origin: Origin) -> Vec<Vec<u8>> {
+/// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:FULL:CPU:STREAMS:FOLDER` stands before the dashes.
+fn followed_and_recorded_words(
+    settings: &Settings,
+    limits: Limits,
+    cpu: Cpu,
+    folder: &[u8],
+    origin: Origin,
+) -> Vec<Vec<u8>> {
     let Origin { log, event, is_sealed, streams } = origin;
     let sealed = u8::from(is_sealed);
     let (bytes, seconds) = (limits.bytes.unwrap_or(0), limits.time.map_or(0, |time| time.as_secs()));
     let full = limits.status_when_full.unwrap_or(0);
     let streams: Vec<String> = streams.iter().map(|(descriptor, stream)| format!("{descriptor}={stream}")).collect();
     let streams = streams.join(",");
-    let mut place = format!("{RECORDED}{log}:{event}:{sealed}:{bytes}:{seconds}:{full}:{streams}:").into_bytes();
+    let cpu = settings::name_of(cpu);
+    let mut place = format!("{RECORDED}{log}:{event}:{sealed}:{bytes}:{seconds}:{full}:{cpu}:{streams}:").into_bytes();
     place.extend_from_slice(folder);
     let mut words = followed_words(settings);
     words.insert(words.len() - 1, place);

@@ -37,6 +37,7 @@ mod replaying {
     pub mod exceptions;
     mod guests;
     mod killed;
+    mod levels;
     mod limits;
     pub mod lines;
     mod output;

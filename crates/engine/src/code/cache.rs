@@ -16,6 +16,9 @@ use crate::code::path::{GuestCode, Limits};
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
 use crate::context::Layout;
+use crate::processor::Shown;
+use crate::processor::features::Beyond;
+use crate::signals::frame::XState;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -82,6 +85,12 @@ pub struct CodeCache {
     pub single_steps: bool,
     /// Instructions whose outcome the machine decides leave.
     pub intercepts: bool,
+    /// The components that instructions of the XSAVE family are kept to.
+    pub(super) state_limit: Option<u32>,
+    /// What the guest was not shown and uses all the same.
+    pub beyond: Option<Beyond>,
+    /// Whether `xgetbv` leaves too, as it does where the guest was shown a processor.
+    pub(super) intercepts_state: bool,
     /// Instructions before which translated code leaves.
     places: BTreeSet<u64>,
     /// Where stores leave.
@@ -129,6 +138,9 @@ impl CodeCache {
             marks: Marks::new(),
             single_steps: false,
             intercepts: false,
+            state_limit: None,
+            beyond: None,
+            intercepts_state: false,
             places: BTreeSet::new(),
             watched: Vec::new(),
         };
@@ -150,6 +162,13 @@ impl CodeCache {
 
     pub(super) fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// Keeps the guest to the processor that it is shown.
+    pub fn show(&mut self, shown: Option<Shown>) {
+        let limited = shown.filter(|shown| shown.limits_state(XState::find()));
+        self.state_limit = limited.map(|shown| shown.components as u32);
+        self.intercepts_state = shown.is_some();
     }
 
     /// Leaves translated code after every instruction.

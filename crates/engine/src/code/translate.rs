@@ -5,6 +5,7 @@
 
 mod branches;
 mod leaving;
+mod limiting;
 mod observed;
 mod operands;
 mod watching;
@@ -68,9 +69,13 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let admits = |instruction: &Instruction| {
         stop_at != Some(instruction.ip())
             && !cache.is_place(instruction.ip())
+            && cache.beyond.as_ref().is_none_or(|beyond| beyond.knows(instruction))
             && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
+    if let (Some(beyond), Some(first)) = (&mut cache.beyond, path.instructions.first()) {
+        beyond.meet(first);
+    }
     let placements = events::place(code, &path.instructions);
     let plan =
         wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted, cache.marks()));

@@ -1,9 +1,12 @@
 //! The main thread's stack: arguments, environment and auxiliary vector, as the ABI lays them out.
 
+use crate::engine::Options;
 use crate::kernel;
 use crate::launch::LaunchError;
 use crate::launch::files::Files;
 use crate::launch::image::Loaded;
+use crate::processor::Shown;
+use crate::signals::frame::XState;
 use crate::space::{GuestSpace, PAGE, Protection};
 use sched::Rng;
 use std::ops::Range;
@@ -22,7 +25,7 @@ const WORDS_SIZE: u64 = 1 << 20;
 const PLATFORM: &[u8] = b"x86_64";
 
 /// Maps and fills the stack.
-pub fn build(space: &mut GuestSpace, files: &Files, loaded: &Loaded, seed: u64) -> Result<Stack, LaunchError> {
+pub fn build(space: &mut GuestSpace, files: &Files, loaded: &Loaded, options: &Options) -> Result<Stack, LaunchError> {
     let top = space.zones.stack_top;
     let size = size_limit() + WORDS_SIZE + words_length(files).next_multiple_of(PAGE);
     let executable = if files.program.image.executable_stack { libc::PROT_EXEC } else { 0 };
@@ -35,7 +38,7 @@ pub fn build(space: &mut GuestSpace, files: &Files, loaded: &Loaded, seed: u64) 
         return Err(LaunchError::memory(std::io::Error::from_raw_os_error(-result as i32)));
     }
     space.insert(top - size..top, Protection(protection), None);
-    let image = Image::new(files, loaded, seed, top);
+    let image = Image::new(files, loaded, options, top);
     kernel::write_bytes(image.start(), &image.bytes)
         .map_err(|_| LaunchError::memory(std::io::Error::from_raw_os_error(libc::ENOMEM)))?;
     let executable = files.program.image.executable_stack;
@@ -67,7 +70,7 @@ impl Image {
         self.top - self.bytes.len() as u64
     }
 
-    fn new(files: &Files, loaded: &Loaded, seed: u64, top: u64) -> Image {
+    fn new(files: &Files, loaded: &Loaded, options: &Options, top: u64) -> Image {
         // Strings first, from low to high, in the order the kernel has them; then the words go below.
         let mut strings = Vec::new();
         let mut offsets = Vec::new();
@@ -79,7 +82,7 @@ impl Image {
             }
         };
         add(PLATFORM, true);
-        add(&random_bytes(seed), false);
+        add(&random_bytes(options.seed), false);
         for word in files.arguments.iter().chain(&files.environment) {
             add(word.as_bytes(), true);
         }
@@ -97,6 +100,7 @@ impl Image {
         words.push(0);
         let path = addresses.next().unwrap_or(0);
         for (kind, value) in auxiliary_vector(files, loaded, platform, random, path) {
+            let value = as_shown(kind, value, options.shown);
             words.extend([kind, value]);
         }
         // The stack pointer is aligned at entry.
@@ -145,4 +149,18 @@ fn auxiliary_vector(files: &Files, loaded: &Loaded, platform: u64, random: u64, 
         (libc::AT_EXECFN, path),
         (libc::AT_NULL, 0),
     ]
+}
+
+/// An entry of the auxiliary vector as it is on the processor that the guest is shown.
+fn as_shown(kind: u64, value: u64, shown: Option<Shown>) -> u64 {
+    const HWCAP2_RING3_MWAIT: u64 = 1;
+    let Some(shown) = shown.filter(|shown| shown.level.is_some()) else { return value };
+    match kind {
+        libc::AT_HWCAP2 => value & !HWCAP2_RING3_MWAIT,
+        libc::AT_MINSIGSTKSZ => {
+            let xstate = XState::find().showing(shown.components);
+            value.saturating_sub((xstate.size - xstate.shown_size) as u64)
+        }
+        _ => value,
+    }
 }

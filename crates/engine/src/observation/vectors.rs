@@ -65,7 +65,7 @@ pub fn lanes(instruction: &Instruction, size: usize, index_size: usize) -> usize
 /// Bytes that an instruction of the XSAVE family accesses; `header` is what is at its place in memory.
 pub fn save_area(instruction: &Instruction, requested: u64, xstate: XState, header: [u64; 2]) -> Option<u64> {
     const COMPACT: u64 = 1 << 63;
-    let components = requested & xstate.components;
+    let components = requested & xstate.shown_components;
     match instruction.mnemonic() {
         Mnemonic::Xsave | Mnemonic::Xsave64 | Mnemonic::Xsaveopt | Mnemonic::Xsaveopt64 => Some(standard(components)),
         Mnemonic::Xsavec | Mnemonic::Xsavec64 => Some(compact(components)),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn saving_takes_as_much_memory_as_the_components_asked_for() {
-        let xstate = XState { size: 4096, components: 7 };
+        let xstate = XState { size: 4096, components: 7, shown_size: 4096, shown_components: 7 };
         let save = decode(&[0x0f, 0xae, 0x20]); // xsave [rax]
         let avx = u64::from(__cpuid_count(0xd, AVX).eax);
         assert_eq!(save_area(&save, 3, xstate, [0; 2]), Some(HEADER_END));

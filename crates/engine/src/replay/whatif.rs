@@ -173,7 +173,9 @@ impl State {
         let thread = run.machine.current;
         let recorded = run.kept.answers.instruction(thread, kind);
         Some(recorded.unwrap_or_else(|| match kind {
-            trace::event::InstructionKind::Cpuid => instructions::ask(&instruction, run.context),
+            trace::event::InstructionKind::Cpuid | trace::event::InstructionKind::Xgetbv => {
+                instructions::ask(&instruction, engine, run.context)
+            }
             trace::event::InstructionKind::Rdrand | trace::event::InstructionKind::Rdseed => {
                 vec![run.free.random.draw(), 1]
             }

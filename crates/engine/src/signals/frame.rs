@@ -28,10 +28,14 @@ const USER_FLAGS: u64 = 0x0004_0dd5;
 const MAGIC1: u32 = 0x4650_5853;
 const MAGIC2: u32 = 0x4650_5845;
 const SOFTWARE_BYTES: usize = 464;
+/// Where those say how large the state is.
+const FRAME_STATE_SIZE: usize = 16;
 const LEGACY_SIZE: usize = 512;
 const XSTATE_BV: usize = 512;
 const HEADER_END: usize = 576;
 const MXCSR: usize = 24;
+/// The component with the rights of protection keys, which the kernel puts to use in every process.
+const KEYS: u64 = 1 << 9;
 /// The x87 control word of a fresh thread.
 const INITIAL_X87: u16 = 0x037f;
 
@@ -40,6 +44,9 @@ const INITIAL_X87: u16 = 0x037f;
 pub struct XState {
     pub size: usize,
     pub components: u64,
+    /// The same as far as the guest is shown them.
+    pub shown_size: usize,
+    pub shown_components: u64,
 }
 
 impl XState {
@@ -47,8 +54,43 @@ impl XState {
         let size = std::arch::x86_64::__cpuid_count(0xd, 0).ebx as usize;
         // SAFETY: start-up has checked that the processor and kernel enable XSAVE.
         let components = unsafe { xgetbv0() };
-        XState { size, components }
+        XState { size, components, shown_size: size, shown_components: components }
     }
+
+    /// The guest is shown only these of them.
+    pub fn showing(self, components: u64) -> XState {
+        let shown_components = self.components & components;
+        let shown_size = match shown_components == self.components {
+            true => self.size,
+            false => extended(shown_components).map(|place| place.end).max().unwrap_or(0).max(HEADER_END),
+        };
+        XState { shown_size, shown_components, ..self }
+    }
+
+    /// What a signal frame holds where these components are in use: what the guest was shown, or all if it uses more all
+    /// the same. Its handler would destroy what is not saved.
+    fn in_frame(self, in_use: u64) -> XState {
+        let uses_more = in_use & self.components & !(self.shown_components | KEYS) != 0;
+        if uses_more { self.showing(self.components) } else { self }
+    }
+
+    /// The same for a frame that says how large its state is.
+    fn of_frame(self, size: usize) -> XState {
+        if size == self.size { self.showing(self.components) } else { self }
+    }
+}
+
+/// Where components behind the header are.
+fn extended(components: u64) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (2..63).filter(move |component| components & 1 << component != 0).map(|component| {
+        let facts = std::arch::x86_64::__cpuid_count(0xd, component);
+        facts.ebx as usize..facts.ebx as usize + facts.eax as usize
+    })
+}
+
+/// The components that a save area holds; all others are in their initial state.
+pub fn in_use(area: &[u8]) -> u64 {
+    u64::from_le_bytes(area[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes"))
 }
 
 #[target_feature(enable = "xsave")]
@@ -113,7 +155,8 @@ pub fn push(
     alternate_top: Option<u64>,
 ) -> Result<Pushed, BadAddress> {
     let top = alternate_top.unwrap_or(context.gpr[RSP].wrapping_sub(RED_ZONE));
-    let state = top.wrapping_sub(xstate.size as u64 + 4) & !63;
+    let xstate = xstate.in_frame(in_use(state_area(context, xstate)));
+    let state = top.wrapping_sub(xstate.shown_size as u64 + 4) & !63;
     let start = (state.wrapping_sub(FRAME_SIZE) & !15).wrapping_sub(8);
     push_state(context, xstate, state)?;
 
@@ -131,21 +174,21 @@ pub fn push(
     words[(INFO / 8) as usize..].copy_from_slice(frame.info);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     kernel::write_bytes(start, &bytes)?;
-    let end = state + xstate.size as u64 + 4;
+    let end = state + xstate.shown_size as u64 + 4;
     Ok(Pushed { stack: start, info: start + INFO, ucontext: start + UCONTEXT, end })
 }
 
 fn push_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAddress> {
-    let mut image = state_area(context, xstate).to_vec();
-    let size = xstate.size as u32;
+    let mut image = state_area(context, xstate)[..xstate.shown_size].to_vec();
+    let size = xstate.shown_size as u32;
     let mut software = [0u8; 48];
     software[0..4].copy_from_slice(&MAGIC1.to_le_bytes());
     software[4..8].copy_from_slice(&(size + 4).to_le_bytes());
-    software[8..16].copy_from_slice(&xstate.components.to_le_bytes());
-    software[16..20].copy_from_slice(&size.to_le_bytes());
+    software[8..16].copy_from_slice(&xstate.shown_components.to_le_bytes());
+    software[FRAME_STATE_SIZE..FRAME_STATE_SIZE + 4].copy_from_slice(&size.to_le_bytes());
     image[SOFTWARE_BYTES..LEGACY_SIZE].copy_from_slice(&software);
-    let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes"));
-    fill_in(&mut image, xstate, !in_use);
+    let in_use = in_use(&image);
+    fill_in(&mut image, xstate.shown_components, !in_use);
     // The kernel always shows the legacy components as in use.
     image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&(in_use | 3).to_le_bytes());
     image.extend_from_slice(&MAGIC2.to_le_bytes());
@@ -155,15 +198,15 @@ fn push_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadA
 /// The x87 and SSE part of a save area, with what is in its initial state written out.
 pub fn shown_state(area: &[u8], xstate: XState) -> Vec<u8> {
     let mut image = area.to_vec();
-    let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes"));
-    fill_in(&mut image, xstate, !in_use);
+    let in_use = in_use(&image);
+    fill_in(&mut image, xstate.components, !in_use);
     image.truncate(LEGACY_SIZE);
     image
 }
 
 /// Writes out components that are in their initial state, which the processor leaves alone when it saves the others:
 /// what is there is older.
-fn fill_in(image: &mut [u8], xstate: XState, initial: u64) {
+fn fill_in(image: &mut [u8], components: u64, initial: u64) {
     const FIRST_X87: usize = 32;
     const FIRST_XMM: usize = 160;
     const LAST_XMM: usize = 416;
@@ -175,9 +218,8 @@ fn fill_in(image: &mut [u8], xstate: XState, initial: u64) {
     if initial & 2 != 0 {
         image[FIRST_XMM..LAST_XMM].fill(0);
     }
-    for component in (2..63).filter(|component| initial & xstate.components & 1 << component != 0) {
-        let facts = std::arch::x86_64::__cpuid_count(0xd, component);
-        image[facts.ebx as usize..][..facts.eax as usize].fill(0);
+    for place in extended(initial & components) {
+        image[place].fill(0);
     }
 }
 
@@ -209,11 +251,14 @@ fn pop_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAd
     kernel::read_bytes(at, &mut image[..LEGACY_SIZE])?;
     let magic = u32::from_le_bytes(image[SOFTWARE_BYTES..SOFTWARE_BYTES + 4].try_into().expect("four bytes"));
     if magic == MAGIC1 {
-        kernel::read_bytes(at, &mut image)?;
-        let in_use = u64::from_le_bytes(image[XSTATE_BV..XSTATE_BV + 8].try_into().expect("eight bytes"));
-        let in_use = in_use & xstate.components;
+        let size = SOFTWARE_BYTES + FRAME_STATE_SIZE;
+        let size = u32::from_le_bytes(image[size..size + 4].try_into().expect("four bytes"));
+        let xstate = xstate.of_frame(size as usize);
+        kernel::read_bytes(at, &mut image[..xstate.shown_size])?;
+        let in_use = in_use(&image) & xstate.shown_components;
         image[XSTATE_BV..HEADER_END].fill(0);
-        image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&in_use.to_le_bytes());
+        let kept = keep_keys(area, &mut image, xstate);
+        image[XSTATE_BV..XSTATE_BV + 8].copy_from_slice(&(in_use | kept).to_le_bytes());
     } else {
         image[XSTATE_BV] = 3;
     }
@@ -222,4 +267,13 @@ fn pop_state(context: &mut Context, xstate: XState, at: u64) -> Result<(), BadAd
     image[24..28].copy_from_slice(&mxcsr.to_le_bytes());
     area.copy_from_slice(&image);
     Ok(())
+}
+
+/// A frame that does not hold the rights of protection keys leaves them as they are; tells which components these are.
+fn keep_keys(area: &[u8], image: &mut [u8], xstate: XState) -> u64 {
+    let kept = in_use(area) & xstate.components & !xstate.shown_components & KEYS;
+    for place in extended(kept) {
+        image[place.clone()].copy_from_slice(&area[place]);
+    }
+    kept
 }

@@ -218,6 +218,10 @@ pub(crate) fn undo(context: &mut Context, step: &Step, frame: &mut libc::ucontex
     if let Some(register) = step.disturbance.spilled {
         registers[FRAME_REGISTERS[register as usize] as usize] = context.spill[SPILL_SLOTS - 1] as i64;
     }
+    if step.disturbance.components {
+        registers[libc::REG_RAX as usize] = context.spill[0] as i64;
+        registers[libc::REG_RDX as usize] = context.spill[1] as i64;
+    }
     if step.disturbance.own_gs {
         // A handler runs with the base that it found, and so does what comes after it.
         context.set_guest_fs(context.branch_target);

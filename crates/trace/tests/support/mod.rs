@@ -130,6 +130,7 @@ fn start(rng: &mut Rng) -> Start<'static> {
         machine: Machine { kernel: rng.text(), processor: rng.text(), features: rng.list(30, Rng::text) },
         parent: rng.maybe(|rng| Parent { log: rng.small(), event: rng.number() }),
         wall_time: rng.number(),
+        shown: Shown { level: shown_level(rng), components: rng.number() },
     }
 }
 
@@ -195,6 +196,11 @@ fn reason(rng: &mut Rng) -> SwitchReason {
 fn instruction(rng: &mut Rng) -> InstructionKind {
     use InstructionKind::*;
     [Rdtsc, Rdtscp, Cpuid, Rdrand, Rdseed, Xgetbv, Other(9)][rng.below(7)]
+}
+
+fn shown_level(rng: &mut Rng) -> ShownLevel {
+    use ShownLevel::*;
+    [Native, V2, V3, V4, Other(0), Other(9)][rng.below(6)]
 }
 
 pub fn end(rng: &mut Rng) -> End<'static> {

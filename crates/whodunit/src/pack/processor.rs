@@ -6,7 +6,7 @@ use trace::{Event, Recording};
 
 /// Features that stand for instructions which a program may use, by the kernel's names. Others, such as mitigations and
 /// virtualisation, make no difference to programs. Instructions whose outcome is recorded are not among them.
-const INSTRUCTIONS: &[&str] = &[
+pub const INSTRUCTIONS: &[&str] = &[
     "3dnow",
     "3dnowext",
     "abm",
@@ -69,7 +69,6 @@ const INSTRUCTIONS: &[&str] = &[
     "pku",
     "pni",
     "popcnt",
-    "rdpid",
     "rtm",
     "serialize",
     "sha512",

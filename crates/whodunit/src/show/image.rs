@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use engine::Shown;
 use trace::event::{End, EndKind, Parent, Start};
 use trace::{Event, Log, OpenError, Recording, State, Unopened, format};
 
@@ -52,6 +53,8 @@ pub struct Begin {
     pub kernel: String,
     pub processor: String,
     pub features: Vec<String>,
+    /// The processor that the program was shown, if the recording tells.
+    pub shown: Option<Shown>,
     pub parent: Option<Parent>,
     pub started: SystemTime,
 }
@@ -188,6 +191,7 @@ impl Begin {
             kernel: start.machine.kernel.to_owned(),
             processor: start.machine.processor.to_owned(),
             features: start.machine.features.iter().map(str::to_owned).collect(),
+            shown: Shown::recorded(start.shown),
             parent: start.parent,
             started: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
         }

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use engine::Level;
 use program::source::SourceCache;
 use serde_json::{Value, json};
 use trace::Recording;
@@ -113,7 +114,9 @@ fn begin_rows(begin: &Begin, tool: Option<&str>, row: &mut impl FnMut(&str, &str
     let tool = tool.map(|tool| format!(", by {}", escaped(tool))).unwrap_or_default();
     row("started", &format!("{}, {}{tool}", date(begin.started), age(begin.started, SystemTime::now())));
     let (level, features) = (level::of(&begin.features), count(begin.features.len(), "feature"));
-    row("machine", &escaped(&format!("{} ({level}, {features}), kernel {}", begin.processor, begin.kernel)));
+    let is_limited = begin.shown.is_some_and(|shown| shown.level.is_some());
+    let shown = if is_limited { "shown as " } else { "" };
+    row("machine", &escaped(&format!("{} ({shown}{level}, {features}), kernel {}", begin.processor, begin.kernel)));
     row("schedule", &format!("{}, quantum {}, seed {}", escaped(&begin.policy), begin.quantum, begin.seed));
 }
 
@@ -254,6 +257,7 @@ fn begin_json(begin: &Begin) -> Value {
         "quantum": begin.quantum,
         "kernel": begin.kernel,
         "processor": begin.processor,
+        "cpu": begin.shown.map(|shown| shown.level.map_or("native", Level::name)),
         "level": level::of(&begin.features).to_string(),
         "features": begin.features,
         "parent": begin.parent.map(|parent| json!({"process": parent.log, "event": parent.event})),

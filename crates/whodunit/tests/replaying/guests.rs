@@ -1,11 +1,16 @@
 //! Every program of `conformance/`: recorded it behaves as natively, and its recording runs again the same way.
 
+use std::ffi::OsString;
+
 use super::exceptions::{self, Fault, GUESTS};
 use super::place::{Place, logs};
 use crate::every_guest_program;
 use crate::support::compare::{self, Named};
 use crate::support::execute::{self, Outcome};
 use crate::support::{build, spec};
+
+/// Programs that show which features they find.
+const ASKING: [(&str, &str); 2] = [("insn", "avx"), ("insn", "bits_crypto")];
 
 fn recorded_and_replayed(group: &str, name: &str) {
     let found = match record_and_replay(group, name) {
@@ -32,7 +37,9 @@ fn record_and_replay(group: &str, name: &str) -> Result<(), (Fault, String)> {
     let place = Place::new(name);
     let recording = place.path("recording");
     let native = execute::natively(&spec, &built).map_err(shows)?;
-    let recorded = execute::recorded(&spec, &built, &recording, &[]).map_err(shows)?;
+    let cpu = if ASKING.contains(&(group, name)) { &["--cpu", "native"][..] } else { &[] };
+    let cpu: Vec<OsString> = cpu.iter().map(OsString::from).collect();
+    let recorded = execute::recorded(&spec, &built, &recording, &cpu).map_err(shows)?;
     same(("native", &native), ("recorded", &recorded)).map_err(shows)?;
     place.not_verified(&recording).map_or(Ok(()), Err).map_err(diverges)?;
     // What several processes write comes out of several replays.

@@ -55,6 +55,8 @@ pub struct Disturbance {
     pub spilled: Option<u8>,
     /// The GS register holds the guest's GS base, and the slot of branch targets its FS base.
     pub own_gs: bool,
+    /// RAX and RDX are in the spill slots 0 and 1.
+    pub components: bool,
     pub counting: Counting,
     /// How far an observed unit has come.
     pub observed: Option<Observed>,

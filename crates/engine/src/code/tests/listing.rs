@@ -178,6 +178,9 @@ fn disturbance(disturbance: Disturbance) -> String {
     if let Some(register) = disturbance.spilled {
         let _ = write!(text, ", register {register} spilled");
     }
+    if disturbance.components {
+        text += ", components spilled";
+    }
     if let Some(observed) = disturbance.observed {
         let _ = write!(text, ", {} run, {} words", observed.executed, observed.words);
         if observed.capturing {

@@ -5,6 +5,7 @@ mod assemble;
 mod features;
 mod generate;
 mod home;
+mod limiting;
 mod listing;
 mod machine;
 mod names;

@@ -1,5 +1,6 @@
 //! Instructions that only compute: copied as they are, but for operands that mean something else at another address.
 
+use super::limiting::takes_components;
 use super::observed::Observer;
 use super::{AX, CX, Emitter};
 use crate::code::cache::{Disturbance, Exit, Trap};
@@ -10,6 +11,7 @@ use guest::instruction::{
     loads_segment_register, memory_used, register_named, register_number, registers_used, x87_pointer_stored,
 };
 use iced_x86::{Code, Decoder, Instruction, MemoryOperand, Mnemonic, OpKind, Register};
+use trace::event::InstructionKind;
 
 /// Displacements are kept a little below two gigabytes, so that the final address need not be known exactly.
 const REACH: i64 = 0x7fff_0000;
@@ -24,11 +26,14 @@ impl Emitter<'_> {
         if names_fs_or_gs(instruction) {
             return self.special(instruction);
         }
-        if self.cache.intercepts && instructions::kind(instruction).is_some() {
+        if self.is_intercepted(instruction) {
             return self.leave_by(Exit::Instruction { pc: instruction.ip() });
         }
         if x87_pointer_stored(instruction).is_some() && self.observer.is_none() && !self.cache.single_steps {
             return self.leave_by(Exit::Step { pc: instruction.ip() });
+        }
+        if let Some(limit) = self.cache.state_limit.filter(|_| takes_components(instruction)) {
+            return self.with_components(instruction, limit);
         }
         let bytes = &code.fetch(instruction.ip())[..instruction.len()];
         match instruction.mnemonic() {
@@ -55,6 +60,14 @@ impl Emitter<'_> {
             return self.at_materialised_address(instruction);
         }
         self.copy(instruction, bytes);
+    }
+
+    /// Whether the engine answers the instruction.
+    fn is_intercepted(&self, instruction: &Instruction) -> bool {
+        match instructions::kind(instruction) {
+            Some(InstructionKind::Xgetbv) => self.cache.intercepts_state,
+            kind => self.cache.intercepts && kind.is_some(),
+        }
     }
 
     /// Copies the instruction's bytes, adjusting a RIP-relative displacement and an FS prefix.
@@ -159,7 +172,9 @@ impl Emitter<'_> {
             .expect("every memory operand can be computed");
             lea.set_ip(instruction.ip());
             self.encode(&lea);
-            self.add_guest_gs(register);
+            if instruction.segment_prefix() == Register::GS {
+                self.add_guest_gs(register);
+            }
         }
         instruction.set_segment_prefix(Register::None);
         instruction.set_memory_base(named);
