@@ -4,6 +4,7 @@ mod count;
 mod doctor;
 mod environment;
 mod events;
+mod findings_output;
 mod followed;
 mod gdb;
 mod host;
@@ -16,6 +17,7 @@ mod pack;
 mod place;
 mod record;
 mod recordings;
+mod render;
 mod replay;
 mod rerun;
 mod rm;
@@ -36,6 +38,7 @@ use std::process::ExitCode;
 /// Exit statuses of whodunit's own; a guest that was started ends with its own status.
 mod status {
     pub const DIFFERENCE: u8 = 1;
+    pub const FINDINGS: u8 = 1;
     pub const USAGE: u8 = 2;
     pub const MACHINE: u8 = 3;
     pub const BUG: i32 = 70;
@@ -81,6 +84,8 @@ enum Verb {
     /// Tell who wrote what is in memory: thread, function, line, old and new value
     #[command(name = "last-write")]
     LastWrite(last_write::Arguments),
+    /// Show findings that were kept as JSON, or write them in another format
+    Render(render::Arguments),
     /// Put a recording and all that its replay needs into one file
     Pack(pack::Arguments),
     /// Tell whether this machine suits, and what to change
@@ -106,6 +111,7 @@ fn main() -> ExitCode {
         Verb::Show(arguments) => show::run(arguments),
         Verb::Rm(arguments) => rm::run(arguments),
         Verb::LastWrite(arguments) => last_write::run(&arguments),
+        Verb::Render(arguments) => render::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),
         Verb::Doctor => examine_machine(),
     }

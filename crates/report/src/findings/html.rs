@@ -5,7 +5,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use program::source::SourceCache;
-use trace::finding::{Finding, Findings, Place, Side, Status, Step};
+use trace::finding::{Finding, Findings, Place, Status, Step};
 
 use super::passages::{self, Passage};
 use super::timeline::{self, Row};
@@ -87,8 +87,7 @@ fn article(number: usize, finding: &Finding, sources: &mut SourceCache, look: &L
             (facts(finding, look))
             (steps(finding, sources, look))
             (guilty_lines(finding, sources, look))
-            @if !finding.sides.is_empty() { h3 { "Stacks" } }
-            @for side in &finding.sides { (side_of(finding, side, look)) }
+            (stacks(finding, look))
             (notes("What may be missing here", &finding.notes))
             (commands(finding))
         }
@@ -200,12 +199,16 @@ fn source(passage: &Passage, look: &Look) -> Markup {
     }
 }
 
-fn side_of(finding: &Finding, side: &Side, look: &Look) -> Markup {
+fn stacks(finding: &Finding, look: &Look) -> Markup {
+    let stacks = words::stacks(finding, look);
     html! {
-        details open {
-            summary { (words::capitalised(&words::side(finding, side, look))) }
-            @if !side.stack.is_empty() {
-                ol.stack start="0" { @for place in &side.stack { li { (frame(place, look)) } } }
+        @if !stacks.is_empty() { h3 { "Stacks" } }
+        @for told in &stacks {
+            details open {
+                summary { (words::capitalised(&told.sentence)) }
+                @if !told.stack.is_empty() {
+                    ol.stack start="0" { @for place in told.stack { li { (frame(place, look)) } } }
+                }
             }
         }
     }

@@ -8,9 +8,10 @@ mod locations;
 
 use program::source::SourceCache;
 use serde_json::{Map, Value, json};
-use trace::finding::{Class, Finding, Findings, Side, Status};
+use trace::finding::{Class, Finding, Findings, Status};
 
-use super::{classes, timeline, words};
+use super::words::{self, Told};
+use super::{classes, timeline};
 use crate::look::Look;
 use fingerprint::Fingerprints;
 use locations::Locations;
@@ -105,8 +106,8 @@ fn result(finding: &Finding, rules: &[Class], fingerprint: &str, locations: &mut
     add(&mut result, "relatedLocations", related);
     let flows = Vec::from_iter((!finding.steps.is_empty()).then(|| flow(finding, locations)));
     add(&mut result, "codeFlows", flows);
-    let stacks = finding.sides.iter().filter(|side| !side.stack.is_empty());
-    let stacks = stacks.map(|side| stack(finding, side, locations)).collect();
+    let stacks = words::stacks(finding, locations.look).into_iter().filter(|told| !told.stack.is_empty());
+    let stacks = stacks.map(|told| stack(&told, locations)).collect();
     add(&mut result, "stacks", stacks);
     result
 }
@@ -190,16 +191,18 @@ fn thread_flow(finding: &Finding, thread: u32, locations: &mut Locations<'_>) ->
     json!({"id": thread.to_string(), "message": message(&words::thread(finding, thread)), "locations": steps})
 }
 
-fn stack(finding: &Finding, side: &Side, locations: &mut Locations<'_>) -> Value {
+fn stack(told: &Told<'_>, locations: &mut Locations<'_>) -> Value {
     let mut frames = Vec::new();
-    for place in &side.stack {
+    for place in told.stack {
         let mut frame = Map::new();
         frame.insert("location".to_owned(), locations.location(place));
-        frame.insert("threadId".to_owned(), json!(side.thread));
+        if let Some(thread) = told.thread {
+            frame.insert("threadId".to_owned(), json!(thread));
+        }
         if let Some(module) = &place.module {
             frame.insert("module".to_owned(), json!(module));
         }
         frames.push(Value::Object(frame));
     }
-    json!({"message": message(&words::side(finding, side, locations.look)), "frames": frames})
+    json!({"message": message(&told.sentence), "frames": frames})
 }

@@ -5,10 +5,11 @@ mod columns;
 use std::collections::BTreeSet;
 
 use program::source::SourceCache;
-use trace::finding::{Class, Finding, Findings, Side};
+use trace::finding::{Class, Finding, Findings, Place};
 
 use super::passages::{self, Line, Passage};
-use super::{classes, places, words};
+use super::words::{self, Told};
+use super::{classes, places};
 use crate::look::{Ink, Look};
 use crate::stack::{self, Extent};
 use crate::text::{Indent, keep_end, keep_start, printable, wrap};
@@ -26,7 +27,7 @@ pub(super) fn render(findings: &Findings, sources: &mut SourceCache, look: &Look
         page.facts(finding);
         page.part(|page| page.lines.extend(columns::table(finding, sources, look)));
         page.sources(finding, sources);
-        finding.sides.iter().for_each(|side| page.side(finding, side));
+        words::stacks(finding, look).iter().for_each(|told| page.stack(told));
         page.notes("What may be missing here:", &finding.notes);
         page.commands(finding);
         page.lines.push(String::new());
@@ -126,14 +127,13 @@ impl Page<'_> {
         }
     }
 
-    fn side(&mut self, finding: &Finding, side: &Side) {
+    fn stack(&mut self, told: &Told<'_>) {
         let look = self.look;
         self.part(|page| {
-            let sentence = words::capitalised(&words::side(finding, side, look));
-            let end = if side.stack.is_empty() { "." } else { ":" };
-            page.say(Some(Ink::Strong), INDENT, &(sentence + end));
-            if !side.stack.is_empty() {
-                let frames = stack::frames(&as_facts(side), Extent::FULL, &look.narrower(INDENT.0));
+            let end = if told.stack.is_empty() { "." } else { ":" };
+            page.say(Some(Ink::Strong), INDENT, &(words::capitalised(&told.sentence) + end));
+            if !told.stack.is_empty() {
+                let frames = stack::frames(&as_facts(told.stack), Extent::FULL, &look.narrower(INDENT.0));
                 page.lines.extend(frames.iter().map(|line| format!("  {line}")));
             }
         });
@@ -181,15 +181,9 @@ fn meaning(class: Class) -> &'static str {
     classes::about(class).meaning
 }
 
-/// A side's stack in the form in which stacks are shown.
-fn as_facts(side: &Side) -> ThreadFacts {
+/// A stack in the form in which stacks are shown.
+fn as_facts(stack: &[Place]) -> ThreadFacts {
     let frame = |place| FrameFacts { pc: 0, resolved: vec![places::frame(place)] };
-    ThreadFacts {
-        id: side.thread,
-        tid: 0,
-        name: None,
-        state: String::new(),
-        frames: side.stack.iter().map(frame).collect(),
-        truncated: false,
-    }
+    let frames = stack.iter().map(frame).collect();
+    ThreadFacts { id: 0, tid: 0, name: None, state: String::new(), frames, truncated: false }
 }

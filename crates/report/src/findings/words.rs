@@ -1,7 +1,7 @@
 //! The sentences of findings, which text, HTML and SARIF share. All of them can be shown: what a terminal would obey is
 //! replaced.
 
-use trace::finding::{Failure, Finding, Findings, Lock, LockMode, Preemption, Side, Status, Variable, Wait};
+use trace::finding::{Failure, Finding, Findings, Lock, LockMode, Place, Preemption, Side, Status, Variable, Wait};
 
 use super::classes::about;
 use super::places;
@@ -61,6 +61,30 @@ pub(super) fn preemption(finding: &Finding, preemption: &Preemption, look: &Look
         thread(finding, preemption.until.thread),
         places::words(&preemption.until.passes, look),
     )
+}
+
+/// A stack with the sentence that it is for.
+pub(super) struct Told<'a> {
+    pub sentence: String,
+    /// Whose stack it is, if that is known.
+    pub thread: Option<u32>,
+    /// Innermost first.
+    pub stack: &'a [Place],
+}
+
+/// All stacks of a finding: of its sides, and where its threads were made.
+pub(super) fn stacks<'a>(finding: &'a Finding, look: &Look) -> Vec<Told<'a>> {
+    let sides = finding.sides.iter().map(|part| Told {
+        sentence: side(finding, part, look),
+        thread: Some(part.thread),
+        stack: &part.stack,
+    });
+    let made = finding.threads.iter().filter(|thread| !thread.created.is_empty()).map(|made| Told {
+        sentence: format!("{} was created here", thread(finding, made.thread)),
+        thread: None,
+        stack: &made.created,
+    });
+    sides.chain(made).collect()
 }
 
 /// ``thread 2 "worker" writes 4 bytes, holding `lock` (taken in push at list.c:9)``

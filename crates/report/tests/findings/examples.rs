@@ -73,6 +73,7 @@ pub fn race() -> Finding {
         text: Some("a global of server".to_owned()),
     });
     finding.threads = workers(2..=3);
+    finding.threads[1].created = vec![library("pthread_create", 0x89a20), cache("main", 40)];
     finding.steps = vec![
         step(2, cache("lookup", 7), "reads hits = 4", true),
         step(3, cache("lookup", 7), "reads hits = 4", false),
