@@ -1,7 +1,7 @@
 //! The JSON, field by field: fields may be added, but what is here stays.
 
 use crate::examples;
-use crate::support::compare;
+use crate::support::{compare, look, sources};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use trace::finding::{Class, Finding, Findings, Unreadable};
@@ -128,6 +128,23 @@ fn other_fields_do_no_harm() {
         "findings": [{"class": "deadlock", "title": "t", "status": "suspected", "colour": 1, "rerun": null}]}"#;
     let read = Findings::read(text).unwrap();
     assert_eq!(read.findings, [Finding::suspected(Class::Deadlock, "t")]);
+}
+
+/// The example in the documentation: its JSON can be read, and is the text beside it.
+#[test]
+fn documentation() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/findings.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let block = |start: &str| {
+        let (_, rest) = document.split_once(start).unwrap();
+        rest.split_once("```").unwrap().0.to_owned()
+    };
+    let findings = Findings::read(&block("```json\n")).unwrap();
+    let text = report::findings::text(&findings, &mut sources(), &look(false));
+    assert_eq!(text, block("$ whodunit render hunt.json\n"));
+    for class in Class::ALL {
+        assert!(document.contains(&format!("| `{}` |", class.word())), "{class:?}");
+    }
 }
 
 #[test]
