@@ -9,7 +9,7 @@ use crate::text::{keep_start, printable};
 const TAB: usize = 4;
 
 /// Lines shown before and after the marked one.
-const CONTEXT: u32 = 2;
+pub(crate) const CONTEXT: u32 = 2;
 
 /// Whether the source of a frame can be shown.
 pub(crate) fn is_readable(frame: &SourceFrame, sources: &mut SourceCache) -> bool {
@@ -54,7 +54,7 @@ fn caret(frame: &SourceFrame, text: &str, digits: usize) -> Option<String> {
     (line.len() <= WIDTH).then_some(line)
 }
 
-fn expand_tabs(text: &str) -> String {
+pub(crate) fn expand_tabs(text: &str) -> String {
     let mut expanded = String::new();
     let mut column = 0;
     for character in text.chars() {

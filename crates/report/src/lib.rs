@@ -7,6 +7,7 @@
 pub mod crash;
 pub mod deadlock;
 mod excerpt;
+pub mod findings;
 pub mod look;
 pub mod signals;
 mod stack;

@@ -2,7 +2,7 @@
 
 use program::symbols::{SourceFrame, UNMAPPED};
 
-use crate::look::{Ink, Look, WIDTH};
+use crate::look::{Ink, Look};
 use crate::text::{Indent, count, keep_end, keep_start, printable, width, wrap};
 use crate::threads::{FrameFacts, ThreadFacts};
 
@@ -25,7 +25,7 @@ const MAX_NAME_WIDTH: usize = 44;
 pub(crate) fn heading(thread: &ThreadFacts, look: &Look) -> Vec<String> {
     let name = thread.name.as_ref().map(|name| format!(" \"{}\"", printable(name))).unwrap_or_default();
     let text = format!("Thread {}{name} (tid {}), {}:", thread.id, thread.tid, printable(&thread.state));
-    wrap(&text, WIDTH, Indent(0, 4)).iter().map(|line| look.paint(Ink::Strong, line)).collect()
+    wrap(&text, look.width(), Indent(0, 4)).iter().map(|line| look.paint(Ink::Strong, line)).collect()
 }
 
 pub(crate) fn frames(thread: &ThreadFacts, extent: Extent, look: &Look) -> Vec<String> {
@@ -107,13 +107,13 @@ impl Entry<'_> {
         let name = self.name();
         let used = width(&number) + columns.name + 2;
         let place = self.place(look);
-        if width(&name) <= columns.name && used + width(&place) <= WIDTH {
+        if width(&name) <= columns.name && used + width(&place) <= look.width() {
             let padding = " ".repeat(columns.name - width(&name));
             return vec![format!("{number}{}{padding}  {place}", look.paint(Ink::Function, &name))];
         }
-        let name = keep_start(&name, WIDTH - width(&number));
+        let name = keep_start(&name, look.width() - width(&number));
         let indent = " ".repeat(width(&number) + 4);
-        let place = keep_end(&place, WIDTH - indent.len());
+        let place = keep_end(&place, look.width() - indent.len());
         vec![format!("{number}{}", look.paint(Ink::Function, &name)), format!("{indent}{place}")]
     }
 

@@ -1,68 +1,15 @@
 //! Whole reports of facts made by hand, against files in `tests/expected`. `BLESS=1` rewrites the files.
 
-use std::path::Path;
-
-use program::source::SourceCache;
 use program::symbols::SourceFrame;
 use report::crash::{Access, CrashFacts, FrameFacts, ThreadFacts, render};
 use report::deadlock::{DeadlockFacts, render_deadlock};
-use report::look::Look;
 
-const LIST: &str = "\
-#include \"list.h\"
+mod support;
 
-static inline struct node *last(struct list *list) {
-\treturn list->head->next;
-}
+use support::check;
 
-void list_push(struct list *list, int value) {
-\tlast(list)->value = value;
-}
-
-int main(void) {
-    struct list list = {0};
-    list_push(&list, 1);
-    void (*callback)(void) = 0;
-    callback();
-    check(&list);
-}
-";
-
-fn sources() -> SourceCache {
-    let mut sources = SourceCache::new();
-    sources.insert(Path::new("/home/you/list/src/list.c"), LIST);
-    sources.insert(Path::new("/usr/include/c++/12/bits/stl_vector.h"), LIST);
-    sources
-}
-
-fn look(colour: bool) -> Look {
-    Look::new(colour, Some("/home/you/list".into()))
-}
-
-/// Compares with the expected file, and checks what holds for every report.
-fn check(name: &str, render: impl Fn(&mut SourceCache, &Look) -> String) {
-    let plain = render(&mut sources(), &look(false));
-    for line in plain.lines() {
-        assert!(line.chars().count() <= 100, "{name}: too wide: {line}");
-        assert_eq!(line.trim_end(), line, "{name}: space at the end");
-        assert!(!line.chars().any(char::is_control), "{name}: {line:?}");
-    }
-    let coloured = render(&mut sources(), &look(true));
-    assert_ne!(coloured, plain, "{name}: colours are missing");
-    assert_eq!(without_colours(&coloured), plain, "{name}: colours change the text");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(format!("{name}.txt"));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &plain).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(plain == expected, "{name} differs; BLESS=1 accepts this:\n{plain}\nexpected:\n{expected}");
-}
-
-fn without_colours(text: &str) -> String {
-    let mut pieces = text.split("\x1b[");
-    let first = pieces.next().unwrap().to_owned();
-    pieces.fold(first, |plain, piece| plain + piece.split_once('m').unwrap().1)
-}
+/// No line of these reports is wider.
+const WIDTH: usize = 100;
 
 /// A frame in the program's own source.
 fn in_list(function: &str, line: u32) -> SourceFrame {
@@ -127,7 +74,7 @@ fn crash(frames: Vec<FrameFacts>) -> CrashFacts {
 }
 
 fn check_crash(name: &str, facts: &CrashFacts) {
-    check(name, |sources, look| render(facts, sources, look));
+    check(name, WIDTH, |sources, look| render(facts, sources, look));
 }
 
 #[test]
@@ -270,8 +217,8 @@ fn deadlock() {
     let mut facts = DeadlockFacts { program: "list".to_owned(), pid: 4711, threads: Vec::new() };
     facts.threads.push(thread(1, &wait(2), [mutex(8), start_of_program()].concat()));
     facts.threads.push(thread(2, &wait(1), mutex(4)));
-    check("deadlock", |sources, look| render_deadlock(&facts, sources, look));
+    check("deadlock", WIDTH, |sources, look| render_deadlock(&facts, sources, look));
     facts.threads.truncate(1);
     facts.threads[0].state = "waiting for a futex at 0x555555558040".to_owned();
-    check("deadlock_alone", |sources, look| render_deadlock(&facts, sources, look));
+    check("deadlock_alone", WIDTH, |sources, look| render_deadlock(&facts, sources, look));
 }

@@ -18,6 +18,7 @@ mod place;
 mod races;
 mod record;
 mod recordings;
+mod render;
 mod replay;
 mod rerun;
 mod rm;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 /// Exit statuses of whodunit's own; a guest that was started ends with its own status.
 mod status {
     pub const DIFFERENCE: u8 = 1;
+    pub const FINDINGS: u8 = 1;
     pub const USAGE: u8 = 2;
     pub const MACHINE: u8 = 3;
     pub const BUG: i32 = 70;
@@ -86,6 +88,8 @@ enum Verb {
     LastWrite(last_write::Arguments),
     /// List the data races of a recording: both accesses with stacks, values and locks
     Races(races::Arguments),
+    /// Show findings that were kept as JSON, or write them in another format
+    Render(render::Arguments),
     /// Put a recording and all that its replay needs into one file
     Pack(pack::Arguments),
     /// Tell whether this machine suits, and what to change
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
         Verb::Rm(arguments) => rm::run(arguments),
         Verb::LastWrite(arguments) => last_write::run(&arguments),
         Verb::Races(arguments) => races::run(&arguments),
+        Verb::Render(arguments) => render::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),
         Verb::Doctor => examine_machine(),
     }

@@ -8,14 +8,15 @@ mod names;
 mod passes;
 mod verdicts;
 
-use crate::findings_output::{self, Output};
-use crate::recordings::{Trouble, name_of};
+use crate::findings_output;
+use crate::recordings::{Trouble, conclude, name_of};
 use crate::show::{self, Recorded};
 use crate::{pack, usage_error};
 use analysis::suppressions::Suppressions;
 use clap::Args;
 use names::Names;
 use passes::Passes;
+use program::source::SourceCache;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,7 +54,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     process: Option<u32>,
     #[command(flatten)]
-    output: Output,
+    output: findings_output::Arguments,
 }
 
 pub fn run(arguments: &Arguments) -> ExitCode {
@@ -61,9 +62,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(suppressions) => suppressions,
         Err(problem) => return usage_error(&problem),
     };
-    match find(arguments, &suppressions) {
-        Ok((findings, recording)) => findings_output::write(&findings, &arguments.output, pack::copies_of(&recording)),
-        Err(trouble) => crate::recordings::conclude(Err(trouble)),
+    let found = arguments.output.prepare().and_then(|output| Ok((output, find(arguments, &suppressions)?)));
+    match found {
+        Ok((output, (findings, recording))) => {
+            output.give(&findings, SourceCache::with_copies(pack::copies_of(&recording)))
+        }
+        Err(trouble) => conclude(Err(trouble)),
     }
 }
 
