@@ -28,6 +28,7 @@ mod streams;
 mod syscalls;
 mod turn;
 mod world;
+mod written;
 mod x87;
 
 pub use code::observe::{AccessKind, Wanted};

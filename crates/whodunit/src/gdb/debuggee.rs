@@ -23,6 +23,9 @@ impl Debuggee {
                 Command::Run(errand) => return Ok(Job::new(errand)),
                 Command::Threads => Reply::Threads(guest.threads().into_iter().map(Thread::from).collect()),
                 Command::Read { address, length } => Reply::Bytes(read_up_to(guest, address, length)),
+                Command::Wrote { ranges, since } => {
+                    Reply::Wrote(guest.may_have_written(&ranges, (since.event, since.clock, since.pc)))
+                }
                 Command::Fork => match self.fork(guest)? {
                     Some(reply) => reply,
                     None => continue,

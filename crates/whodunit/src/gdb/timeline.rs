@@ -5,9 +5,10 @@
 //! the stops switched on, from the checkpoint before it, or from the one before that.
 
 use super::ears::Ears;
-use super::wire::{self, Aim, Command, Errand, Mark, Reason, Reply, Stop, Stops, Thread};
+use super::wire::{self, Aim, Command, Errand, Hit, Mark, Reason, Reply, Stop, Stops, Thread};
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 
 /// At most so many checkpoints of a first run are kept, and so many that going back has left behind.
@@ -26,6 +27,8 @@ struct Checkpoint {
     stop: Stop,
     /// Made by a first run, not on the way back.
     lasts: bool,
+    /// Breakpoints that surely were not come by on the way from the checkpoint before.
+    missed: BTreeSet<u64>,
 }
 
 /// A way that was found by going back, which leads to places further back.
@@ -46,9 +49,14 @@ pub struct Timeline {
     trail: Option<Trail>,
     /// The guest's output was shown up to this event.
     shown: u64,
+    /// Breakpoints that no run has come by since the last checkpoint: they were set all the time. Nothing has run yet if
+    /// there is no such set.
+    missed: Option<BTreeSet<u64>>,
     /// Every how many pauses a checkpoint is made, and how many have been.
     stride: u32,
     pauses: u32,
+    /// How many ways between checkpoints the last search ran through, and how many it came by.
+    pub searched: (u32, u32),
 }
 
 impl Process {
@@ -72,6 +80,15 @@ impl Process {
         self.stopped(ears)
     }
 
+    /// Whether the memory may have changed on the way from the place to where the process stands.
+    fn may_have_written(&self, ranges: &[Range<u64>], since: Mark) -> io::Result<bool> {
+        wire::send(&self.stream, &Command::Wrote { ranges: ranges.to_vec(), since })?;
+        match wire::receive(&self.stream)? {
+            Reply::Wrote(wrote) => Ok(wrote),
+            _ => Err(unexpected()),
+        }
+    }
+
     fn fork(&self) -> io::Result<Process> {
         let (ours, theirs) = UnixStream::pair()?;
         wire::send(&self.stream, &Command::Fork)?;
@@ -93,9 +110,20 @@ impl Timeline {
     pub fn new(first: Process, ears: &mut Ears) -> io::Result<Timeline> {
         let stop = first.stopped(ears)?;
         let current = first.fork()?;
-        let beginning = Checkpoint { process: first, stop: stop.clone(), lasts: true };
+        let beginning = Checkpoint { process: first, stop: stop.clone(), lasts: true, missed: BTreeSet::new() };
         let (stops, shown) = (Stops::default(), stop.mark.event);
-        Ok(Timeline { checkpoints: vec![beginning], current, stop, stops, trail: None, shown, stride: 1, pauses: 0 })
+        Ok(Timeline {
+            checkpoints: vec![beginning],
+            current,
+            stop,
+            stops,
+            trail: None,
+            shown,
+            missed: None,
+            stride: 1,
+            pauses: 0,
+            searched: (0, 0),
+        })
     }
 
     pub fn threads(&self) -> io::Result<Vec<Thread>> {
@@ -141,8 +169,11 @@ impl Timeline {
 
     fn advance(&mut self, ears: &mut Ears, aim: Aim) -> io::Result<()> {
         let errand = Errand { aim, stops: self.stops.clone(), shown: self.shown };
+        let before = self.stop.mark;
         self.stop = self.current.run(ears, &errand)?;
         self.shown = self.shown.max(self.stop.mark.event);
+        let missed = self.missed.get_or_insert_with(|| self.stops.breakpoints.clone());
+        missed.retain(|pc| self.stops.breakpoints.contains(pc) && ![before.pc, self.stop.mark.pc].contains(pc));
         Ok(())
     }
 
@@ -157,16 +188,30 @@ impl Timeline {
             return Ok(());
         }
         let process = self.current.fork()?;
-        self.checkpoints.push(Checkpoint { process, stop: self.stop.clone(), lasts: true });
+        let missed = self.missed.take().unwrap_or_default();
+        self.checkpoints.push(Checkpoint { process, stop: self.stop.clone(), lasts: true, missed });
         if self.checkpoints.iter().filter(|checkpoint| checkpoint.lasts).count() > MOST_LASTING {
             self.stride *= 2;
-            let mut keeps = false;
-            self.checkpoints.retain(|checkpoint| {
-                keeps ^= checkpoint.lasts;
-                keeps || !checkpoint.lasts
-            });
+            let lasting = (0..self.checkpoints.len()).filter(|&index| self.checkpoints[index].lasts);
+            let every_other: Vec<usize> = lasting.skip(1).step_by(2).collect();
+            every_other.into_iter().rev().for_each(|index| self.forget(index));
         }
         Ok(())
+    }
+
+    /// Lets a checkpoint go; what is known of the way to it becomes a part of what is known of the way to the next.
+    fn forget(&mut self, index: usize) {
+        let gone = self.checkpoints.remove(index);
+        let next = self.checkpoints.get_mut(index).map(|next| &mut next.missed).or(self.missed.as_mut());
+        if let Some(missed) = next {
+            missed.retain(|pc| gone.missed.contains(pc));
+        }
+    }
+
+    /// Breakpoints that surely were not come by on the way from a checkpoint to the next, or to where the first run came.
+    fn missed_after(&self, index: usize) -> BTreeSet<u64> {
+        let next = self.checkpoints.get(index + 1).map(|next| &next.missed).or(self.missed.as_ref());
+        next.cloned().unwrap_or_default()
     }
 
     /// Runs back to the last stop before the present place, or to the beginning; `false` if that is where it is.
@@ -174,13 +219,11 @@ impl Timeline {
         if self.is_at_beginning() {
             return Ok(false);
         }
-        let nothing = self.stops.breakpoints.is_empty() && self.stops.watched.is_empty();
+        self.searched = (0, 0);
         let mut until = self.stop.mark;
         let mut index = self.last_before(until);
-        while !nothing && let Some(from) = index {
-            let found = self.checkpoints[from].process.fork()?.run(ears, &self.errand(Aim::To(until)))?;
-            check(&found)?;
-            if let Some(hit) = found.hit {
+        while let Some(from) = index {
+            if let Some(hit) = self.last_hit(ears, from, until)? {
                 let near = self.checkpoint_before(ears, from, hit.event, hit.clock)?;
                 let process = self.checkpoints[near].process.fork()?;
                 let stop = process.run(ears, &self.errand(Aim::Hit(hit)))?;
@@ -195,6 +238,22 @@ impl Timeline {
         self.current = self.checkpoints[0].process.fork()?;
         self.stop = self.checkpoints[0].stop.clone();
         Ok(true)
+    }
+
+    /// The last stop between a checkpoint and a place, which is that of the next checkpoint or the present one.
+    fn last_hit(&mut self, ears: &mut Ears, from: usize, until: Mark) -> io::Result<Option<Hit>> {
+        let checkpoint = &self.checkpoints[from];
+        let next = if until == self.stop.mark { &self.current } else { &self.checkpoints[from + 1].process };
+        self.searched.1 += 1;
+        let Stops { breakpoints, watched } = &self.stops;
+        let is_missed = breakpoints.is_subset(&self.missed_after(from));
+        if is_missed && !next.may_have_written(watched, checkpoint.stop.mark)? {
+            return Ok(None);
+        }
+        self.searched.0 += 1;
+        let found = checkpoint.process.fork()?.run(ears, &self.errand(Aim::To(until)))?;
+        check(&found)?;
+        Ok(found.hit)
     }
 
     /// Undoes one instruction; `false` if none has run.
@@ -278,7 +337,8 @@ impl Timeline {
         let key = |stop: &Stop| (stop.mark.coarse(), !stop.fresh);
         let at = self.checkpoints.partition_point(|checkpoint| key(&checkpoint.stop) < key(&stop));
         let mark = stop.mark;
-        self.checkpoints.insert(at, Checkpoint { process, stop, lasts: false });
+        let missed = self.missed_after(at - 1);
+        self.checkpoints.insert(at, Checkpoint { process, stop, lasts: false, missed });
         self.forget_passing(mark);
         let position = self.checkpoints.iter().position(|checkpoint| checkpoint.stop.mark == mark);
         position.ok_or_else(unexpected)
@@ -290,7 +350,7 @@ impl Timeline {
         if passing.clone().count() > MOST_PASSING {
             let distance = |mark: Mark| (mark.event.abs_diff(newest.event), mark.clock.abs_diff(newest.clock));
             let farthest = passing.max_by_key(|(_, checkpoint)| distance(checkpoint.stop.mark)).map(|(index, _)| index);
-            farthest.map(|index| self.checkpoints.remove(index));
+            farthest.into_iter().for_each(|index| self.forget(index));
         }
     }
 

@@ -23,6 +23,11 @@ pub enum Command {
         address: u64,
         length: usize,
     },
+    /// Tell whether the memory may have been written since that place.
+    Wrote {
+        ranges: Vec<Range<u64>>,
+        since: Mark,
+    },
     /// Make a copy of yourself, which gets the socket that follows.
     Fork,
     /// Stop soon. What comes when nothing runs is not answered.
@@ -35,6 +40,7 @@ pub enum Reply {
     Stopped(Box<Stop>),
     Threads(Vec<Thread>),
     Bytes(Vec<u8>),
+    Wrote(bool),
     Forked(Result<(), String>),
 }
 
