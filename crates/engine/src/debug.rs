@@ -11,7 +11,7 @@ use crate::kernel;
 use crate::process;
 use crate::replay::Stopped;
 use crate::signals::frame;
-use crate::written::Ways;
+use crate::ways::Ways;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
@@ -192,7 +192,7 @@ impl Debugging {
             asked = true;
             state.ask(engine, context, &why);
         }
-        state.ways.runs();
+        state.ways.runs(engine);
         if state.step || state.alone {
             state.from = context.pc;
             return Next::Alone;
@@ -360,20 +360,26 @@ impl Guest<'_> {
         ranges.iter().any(|range| self.ways.may_have_written(range, since, &world.space))
     }
 
+    /// The same of the instructions at these addresses.
+    pub fn may_have_run(&self, breakpoints: &BTreeSet<u64>, since: (u64, u64, u64)) -> bool {
+        self.ways.may_have_run(breakpoints, since, &self.engine.world().cache)
+    }
+
     /// Makes a copy of this process that stands where this one does; tells whether it is the copy.
     pub fn fork(&mut self) -> io::Result<bool> {
         // Copies that have gone need not be remembered.
         while kernel::call(libc::SYS_wait4 as u64, [u64::MAX, 0, libc::WNOHANG as u64, 0, 0, 0]) > 0 {}
         let place = self.place();
-        self.ways.end(place, &mut self.engine.world().space);
+        self.ways.end(place, &mut self.engine.world());
         let pid = process::fork();
         if pid < 0 {
             return Err(io::Error::from_raw_os_error(-pid as i32));
         }
-        if pid == 0
-            && let Some(replay) = self.engine.replaying()
-        {
-            replay.unshare(self.engine).map_err(io::Error::other)?;
+        if pid == 0 {
+            self.ways.is_copy();
+            if let Some(replay) = self.engine.replaying() {
+                replay.unshare(self.engine).map_err(io::Error::other)?;
+            }
         }
         Ok(pid == 0)
     }

@@ -27,8 +27,9 @@ mod startup;
 mod streams;
 mod syscalls;
 mod turn;
+mod ways;
 mod world;
-mod written;
+
 mod x87;
 
 pub use code::observe::{AccessKind, Wanted};

@@ -6,7 +6,7 @@
 //! zones below avoid. They also lie where ThreadSanitizer's runtime lets programs be: it takes the rest of the address
 //! space for itself, and refuses to run if it finds anything there.
 
-use crate::written::Ranges;
+use crate::ways::Ranges;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -140,9 +140,7 @@ impl GuestSpace {
     /// The mapped parts of the range, and whether others may show the same memory.
     pub fn within<'a>(&'a self, range: &'a Range<u64>) -> impl Iterator<Item = (Range<u64>, bool)> + 'a {
         let parts = self.overlapping(range.clone());
-        parts.map(|(start, mapping)| {
-            (start.max(range.start)..mapping.end.min(range.end), mapping.shared.is_some())
-        })
+        parts.map(|(start, mapping)| (start.max(range.start)..mapping.end.min(range.end), mapping.shared.is_some()))
     }
 
     pub fn reserve(&mut self, range: Range<u64>) {

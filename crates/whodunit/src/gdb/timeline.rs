@@ -8,7 +8,6 @@ use super::ears::Ears;
 use super::wire::{self, Aim, Command, Errand, Hit, Mark, Reason, Reply, Stop, Stops, Thread};
 use std::collections::BTreeSet;
 use std::io;
-use std::ops::Range;
 use std::os::unix::net::UnixStream;
 
 /// At most so many checkpoints of a first run are kept, and so many that going back has left behind.
@@ -27,8 +26,6 @@ struct Checkpoint {
     stop: Stop,
     /// Made by a first run, not on the way back.
     lasts: bool,
-    /// Breakpoints that surely were not come by on the way from the checkpoint before.
-    missed: BTreeSet<u64>,
 }
 
 /// A way that was found by going back, which leads to places further back.
@@ -49,9 +46,6 @@ pub struct Timeline {
     trail: Option<Trail>,
     /// The guest's output was shown up to this event.
     shown: u64,
-    /// Breakpoints that no run has come by since the last checkpoint: they were set all the time. Nothing has run yet if
-    /// there is no such set.
-    missed: Option<BTreeSet<u64>>,
     /// Every how many pauses a checkpoint is made, and how many have been.
     stride: u32,
     pauses: u32,
@@ -80,11 +74,11 @@ impl Process {
         self.stopped(ears)
     }
 
-    /// Whether the memory may have changed on the way from the place to where the process stands.
-    fn may_have_written(&self, ranges: &[Range<u64>], since: Mark) -> io::Result<bool> {
-        wire::send(&self.stream, &Command::Wrote { ranges: ranges.to_vec(), since })?;
+    /// Whether one of the stops may lie on the way from the place to where the process stands.
+    fn may_have_passed(&self, stops: &Stops, since: Mark) -> io::Result<bool> {
+        wire::send(&self.stream, &Command::Passed { stops: stops.clone(), since })?;
         match wire::receive(&self.stream)? {
-            Reply::Wrote(wrote) => Ok(wrote),
+            Reply::Passed(passed) => Ok(passed),
             _ => Err(unexpected()),
         }
     }
@@ -110,7 +104,7 @@ impl Timeline {
     pub fn new(first: Process, ears: &mut Ears) -> io::Result<Timeline> {
         let stop = first.stopped(ears)?;
         let current = first.fork()?;
-        let beginning = Checkpoint { process: first, stop: stop.clone(), lasts: true, missed: BTreeSet::new() };
+        let beginning = Checkpoint { process: first, stop: stop.clone(), lasts: true };
         let (stops, shown) = (Stops::default(), stop.mark.event);
         Ok(Timeline {
             checkpoints: vec![beginning],
@@ -119,7 +113,6 @@ impl Timeline {
             stops,
             trail: None,
             shown,
-            missed: None,
             stride: 1,
             pauses: 0,
             searched: (0, 0),
@@ -169,11 +162,8 @@ impl Timeline {
 
     fn advance(&mut self, ears: &mut Ears, aim: Aim) -> io::Result<()> {
         let errand = Errand { aim, stops: self.stops.clone(), shown: self.shown };
-        let before = self.stop.mark;
         self.stop = self.current.run(ears, &errand)?;
         self.shown = self.shown.max(self.stop.mark.event);
-        let missed = self.missed.get_or_insert_with(|| self.stops.breakpoints.clone());
-        missed.retain(|pc| self.stops.breakpoints.contains(pc) && ![before.pc, self.stop.mark.pc].contains(pc));
         Ok(())
     }
 
@@ -188,30 +178,16 @@ impl Timeline {
             return Ok(());
         }
         let process = self.current.fork()?;
-        let missed = self.missed.take().unwrap_or_default();
-        self.checkpoints.push(Checkpoint { process, stop: self.stop.clone(), lasts: true, missed });
+        self.checkpoints.push(Checkpoint { process, stop: self.stop.clone(), lasts: true });
         if self.checkpoints.iter().filter(|checkpoint| checkpoint.lasts).count() > MOST_LASTING {
             self.stride *= 2;
-            let lasting = (0..self.checkpoints.len()).filter(|&index| self.checkpoints[index].lasts);
-            let every_other: Vec<usize> = lasting.skip(1).step_by(2).collect();
-            every_other.into_iter().rev().for_each(|index| self.forget(index));
+            let mut keeps = false;
+            self.checkpoints.retain(|checkpoint| {
+                keeps ^= checkpoint.lasts;
+                keeps || !checkpoint.lasts
+            });
         }
         Ok(())
-    }
-
-    /// Lets a checkpoint go; what is known of the way to it becomes a part of what is known of the way to the next.
-    fn forget(&mut self, index: usize) {
-        let gone = self.checkpoints.remove(index);
-        let next = self.checkpoints.get_mut(index).map(|next| &mut next.missed).or(self.missed.as_mut());
-        if let Some(missed) = next {
-            missed.retain(|pc| gone.missed.contains(pc));
-        }
-    }
-
-    /// Breakpoints that surely were not come by on the way from a checkpoint to the next, or to where the first run came.
-    fn missed_after(&self, index: usize) -> BTreeSet<u64> {
-        let next = self.checkpoints.get(index + 1).map(|next| &next.missed).or(self.missed.as_ref());
-        next.cloned().unwrap_or_default()
     }
 
     /// Runs back to the last stop before the present place, or to the beginning; `false` if that is where it is.
@@ -245,9 +221,7 @@ impl Timeline {
         let checkpoint = &self.checkpoints[from];
         let next = if until == self.stop.mark { &self.current } else { &self.checkpoints[from + 1].process };
         self.searched.1 += 1;
-        let Stops { breakpoints, watched } = &self.stops;
-        let is_missed = breakpoints.is_subset(&self.missed_after(from));
-        if is_missed && !next.may_have_written(watched, checkpoint.stop.mark)? {
+        if !next.may_have_passed(&self.stops, checkpoint.stop.mark)? {
             return Ok(None);
         }
         self.searched.0 += 1;
@@ -337,8 +311,7 @@ impl Timeline {
         let key = |stop: &Stop| (stop.mark.coarse(), !stop.fresh);
         let at = self.checkpoints.partition_point(|checkpoint| key(&checkpoint.stop) < key(&stop));
         let mark = stop.mark;
-        let missed = self.missed_after(at - 1);
-        self.checkpoints.insert(at, Checkpoint { process, stop, lasts: false, missed });
+        self.checkpoints.insert(at, Checkpoint { process, stop, lasts: false });
         self.forget_passing(mark);
         let position = self.checkpoints.iter().position(|checkpoint| checkpoint.stop.mark == mark);
         position.ok_or_else(unexpected)
@@ -350,7 +323,7 @@ impl Timeline {
         if passing.clone().count() > MOST_PASSING {
             let distance = |mark: Mark| (mark.event.abs_diff(newest.event), mark.clock.abs_diff(newest.clock));
             let farthest = passing.max_by_key(|(_, checkpoint)| distance(checkpoint.stop.mark)).map(|(index, _)| index);
-            farthest.into_iter().for_each(|index| self.forget(index));
+            farthest.map(|index| self.checkpoints.remove(index));
         }
     }
 

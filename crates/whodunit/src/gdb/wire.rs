@@ -23,9 +23,9 @@ pub enum Command {
         address: u64,
         length: usize,
     },
-    /// Tell whether the memory may have been written since that place.
-    Wrote {
-        ranges: Vec<Range<u64>>,
+    /// Tell whether one of the stops may lie behind that place.
+    Passed {
+        stops: Stops,
         since: Mark,
     },
     /// Make a copy of yourself, which gets the socket that follows.
@@ -40,7 +40,7 @@ pub enum Reply {
     Stopped(Box<Stop>),
     Threads(Vec<Thread>),
     Bytes(Vec<u8>),
-    Wrote(bool),
+    Passed(bool),
     Forked(Result<(), String>),
 }
 

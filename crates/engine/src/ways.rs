@@ -1,15 +1,18 @@
-//! Which pages of the guest a process may have written since it was last copied.
+//! Which pages of the guest a process may have written since it was last copied, and which instructions it may have run.
 //!
-//! A copy shares all private pages with its original, and a page that belongs to one process alone again was written by
+//! Code runs only if it has been translated, so what has no translation has not run. A copy shares all private pages with its original, and a page that belongs to one process alone again was written by
 //! it, or is new: the kernel tells that of every page in `/proc/self/pagemap`, without privileges. Whatever is in doubt
 //! counts as written: memory that mappings show together, pages in swap, mappings that have changed, and everything if
 //! the file cannot be read.
 //!
 //! May miss: pages that the kernel has merged with equal ones, for a guest that asked for it.
 
+use crate::code::cache::CodeCache;
 use crate::debug::Place;
+use crate::engine::Engine;
 use crate::space::{GuestSpace, PAGE};
-use std::collections::BTreeMap;
+use crate::world::World;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -45,48 +48,77 @@ impl Ranges {
     }
 }
 
-/// What was written on the way of a process and of those that it is a copy of.
+/// What was written and run on the way of a process and of those that it is a copy of.
 #[derive(Default)]
 pub struct Ways {
     /// Each ends where a copy was made; the next one begins there.
     past: Vec<Way>,
     /// The guest has run since then.
     has_run: bool,
+    /// What is translated ran on the last way, not on the next.
+    is_stale: bool,
 }
 
 struct Way {
     end: Place,
     written: Ranges,
+    /// Instructions among which are all that have run, in order; none if nobody knows.
+    run: Option<Box<[u64]>>,
 }
 
 impl Ways {
-    pub fn runs(&mut self) {
+    /// The guest is about to run. To know what runs on a way, its code is translated anew; copies do without, since
+    /// most of them go a way that is known already.
+    pub fn runs(&mut self, engine: &Engine) {
         self.has_run = true;
+        if std::mem::take(&mut self.is_stale) {
+            let mut world = engine.world();
+            world.cache.flush();
+            world.cache.begin_to_remember();
+        }
+    }
+
+    /// To be called in a copy.
+    pub fn is_copy(&mut self) {
+        self.is_stale = false;
     }
 
     /// To be called right before a copy is made. A process that stands still writes nothing, though pages become its own
     /// when others that shared them write or end.
-    pub fn end(&mut self, place: Place, space: &mut GuestSpace) {
-        let changed = space.take_changes();
+    pub fn end(&mut self, place: Place, world: &mut World) {
+        let changed = world.space.take_changes();
         if !std::mem::take(&mut self.has_run) {
             return;
         }
         // Changes of mappings are noted from the first copy on, and nothing runs before.
         let mut written = changed.unwrap_or_default();
-        add_written(&mut written, space);
-        self.past.push(Way { end: place, written });
+        add_written(&mut written, &world.space);
+        let run = world.cache.remembered().map(|run| run.collect::<BTreeSet<u64>>().into_iter().collect());
+        world.cache.begin_to_remember();
+        self.is_stale = true;
+        self.past.push(Way { end: place, written, run });
     }
 
-    /// Whether the range may have been written since the place of these events, clock and pc.
-    pub fn may_have_written(&self, range: &Range<u64>, since: (u64, u64, u64), space: &GuestSpace) -> bool {
+    /// The ways behind the place of these events, clock and pc.
+    fn behind(&self, since: (u64, u64, u64)) -> &[Way] {
         let coarse = (since.0, since.1);
         let first = match self.past.iter().position(|way| (way.end.event, way.end.clock, way.end.pc) == since) {
             Some(before) => before + 1,
-            // Nothing was copied there; what was written on the way that leads past the place may be meant.
+            // Nothing was copied there; the way that leads past the place may be meant.
             None => self.past.partition_point(|way| (way.end.event, way.end.clock) < coarse),
         };
-        let past = self.past[first..].iter().any(|way| way.written.touch(range));
-        past || self.has_run && may_be_written_now(range, space)
+        &self.past[first..]
+    }
+
+    pub fn may_have_written(&self, range: &Range<u64>, since: (u64, u64, u64), space: &GuestSpace) -> bool {
+        self.behind(since).iter().any(|way| way.written.touch(range))
+            || self.has_run && may_be_written_now(range, space)
+    }
+
+    pub fn may_have_run(&self, breakpoints: &BTreeSet<u64>, since: (u64, u64, u64), cache: &CodeCache) -> bool {
+        let meets = |run: &[u64]| breakpoints.iter().any(|pc| run.binary_search(pc).is_ok());
+        self.behind(since).iter().any(|way| way.run.as_deref().is_none_or(meets))
+            || self.has_run && cache.remembered().is_none_or(|mut run| run.any(|pc| breakpoints.contains(&pc)))
     }
 }
 
@@ -104,7 +136,8 @@ fn add_written(written: &mut Ranges, space: &GuestSpace) {
     let mut left = MOST_BYTES;
     for (range, is_shared) in space.within(&(0..u64::MAX)) {
         let length = range.end - range.start;
-        let is_read = length <= left && !is_shared && table.as_ref().is_ok_and(|table| table.read(&range, written).is_ok());
+        let is_read =
+            length <= left && !is_shared && table.as_ref().is_ok_and(|table| table.read(&range, written).is_ok());
         if is_read {
             left -= length;
         } else {
@@ -189,9 +222,9 @@ mod tests {
         first.insert(0x1000..0x2000);
         let mut second = Ranges::default();
         second.insert(0x5000..0x6000);
-        let past =
-            vec![Way { end: place(3, 10, 7), written: first }, Way { end: place(3, 20, 7), written: second }];
-        let ways = Ways { past, has_run: false };
+        let way = |end, written| Way { end, written, run: None };
+        let past = vec![way(place(3, 10, 7), first), way(place(3, 20, 7), second)];
+        let ways = Ways { past, ..Ways::default() };
         let space = GuestSpace::new(Zones::RELOCATABLE);
         let since = |since, address: u64| ways.may_have_written(&(address..address + 8), since, &space);
         assert!(since((0, 0, 0), 0x1ff8) && since((0, 0, 0), 0x5000) && !since((0, 0, 0), 0x3000));
@@ -202,21 +235,21 @@ mod tests {
     }
 
     #[test]
-    fn changed_mappings_and_fresh_pages_count_as_written() {
-        let page = vec![1u8; 3 * PAGE as usize];
-        let start = (page.as_ptr() as u64).next_multiple_of(PAGE);
+    fn changed_mappings_and_pages_of_this_process_alone_count_as_written() {
+        let memory = vec![1u8; 3 * PAGE as usize];
+        let start = (memory.as_ptr() as u64).next_multiple_of(PAGE);
+        let (first, second) = (start..start + 8, start + PAGE..start + PAGE + 8);
         let mut space = GuestSpace::new(Zones::RELOCATABLE);
-        let mut ways = Ways::default();
-        ways.end(place(1, 0, 0), &mut space);
-        ways.runs();
-        assert!(!ways.may_have_written(&(start..start + 8), (1, 0, 0), &space));
+        assert!(may_be_written_now(&first, &space), "nobody has asked for changes yet");
+        space.take_changes();
+        assert!(!may_be_written_now(&first, &space));
         space.insert(start..start + PAGE, Protection(3), None);
-        ways.end(place(2, 0, 0), &mut space);
-        assert!(ways.may_have_written(&(start..start + 8), (1, 0, 0), &space));
-        assert!(!ways.may_have_written(&(start..start + 8), (2, 0, 0), &space));
-        // No other process has the page, so it may have been written just now.
-        ways.runs();
-        assert!(ways.may_have_written(&(start..start + 8), (2, 0, 0), &space));
-        assert!(!ways.may_have_written(&(start + PAGE..start + PAGE + 8), (2, 0, 0), &space));
+        assert!(space.has_changed(&first) && !space.has_changed(&second));
+        space.take_changes();
+        // No other process has the page.
+        assert!(may_be_written_now(&first, &space) && !may_be_written_now(&second, &space));
+        let mut written = Ranges::default();
+        add_written(&mut written, &space);
+        assert!(written.touch(&first) && !written.touch(&second));
     }
 }
