@@ -11,6 +11,7 @@ use crate::kernel;
 use crate::process;
 use crate::replay::Stopped;
 use crate::signals::frame;
+use crate::ways::Ways;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
@@ -118,6 +119,7 @@ struct State {
     watched: Vec<Watched>,
     piece: Piece,
     previous: Option<Piece>,
+    ways: Ways,
 }
 
 struct Watched {
@@ -148,6 +150,7 @@ impl Debugging {
                 watched: Vec::new(),
                 piece: Piece::default(),
                 previous: None,
+                ways: Ways::default(),
             }),
         }
     }
@@ -189,6 +192,7 @@ impl Debugging {
             asked = true;
             state.ask(engine, context, &why);
         }
+        state.ways.runs(engine);
         if state.step || state.alone {
             state.from = context.pc;
             return Next::Alone;
@@ -247,8 +251,8 @@ impl State {
     }
 
     fn ask(&mut self, engine: &Engine, context: &mut Context, why: &Why) {
-        let State { debugger, watched, piece, previous, .. } = self;
-        let mut guest = Guest { engine, context, watched, piece: *piece, previous: *previous };
+        let State { debugger, watched, piece, previous, ways, .. } = self;
+        let mut guest = Guest { engine, context, watched, piece: *piece, previous: *previous, ways };
         let orders = debugger.stopped(why, &mut guest);
         self.step = orders.step;
         self.alone = matches!(why, Why::Writes) || engine.world().cache.is_place(context.pc);
@@ -279,6 +283,7 @@ pub struct Guest<'a> {
     watched: &'a mut Vec<Watched>,
     piece: Piece,
     previous: Option<Piece>,
+    ways: &'a mut Ways,
 }
 
 impl Guest<'_> {
@@ -348,18 +353,33 @@ impl Guest<'_> {
         }
     }
 
+    /// Whether one of the ranges may have been written since the place of these events, clock and pc, which this process
+    /// came by or one that it is a copy of. Surely not if it says so.
+    pub fn may_have_written(&self, ranges: &[Range<u64>], since: (u64, u64, u64)) -> bool {
+        let world = self.engine.world();
+        ranges.iter().any(|range| self.ways.may_have_written(range, since, &world.space))
+    }
+
+    /// The same of the instructions at these addresses.
+    pub fn may_have_run(&self, breakpoints: &BTreeSet<u64>, since: (u64, u64, u64)) -> bool {
+        self.ways.may_have_run(breakpoints, since, &self.engine.world().cache)
+    }
+
     /// Makes a copy of this process that stands where this one does; tells whether it is the copy.
     pub fn fork(&mut self) -> io::Result<bool> {
         // Copies that have gone need not be remembered.
         while kernel::call(libc::SYS_wait4 as u64, [u64::MAX, 0, libc::WNOHANG as u64, 0, 0, 0]) > 0 {}
+        let place = self.place();
+        self.ways.end(place, &mut self.engine.world());
         let pid = process::fork();
         if pid < 0 {
             return Err(io::Error::from_raw_os_error(-pid as i32));
         }
-        if pid == 0
-            && let Some(replay) = self.engine.replaying()
-        {
-            replay.unshare(self.engine).map_err(io::Error::other)?;
+        if pid == 0 {
+            self.ways.is_copy();
+            if let Some(replay) = self.engine.replaying() {
+                replay.unshare(self.engine).map_err(io::Error::other)?;
+            }
         }
         Ok(pid == 0)
     }

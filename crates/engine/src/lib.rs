@@ -28,7 +28,9 @@ mod startup;
 mod streams;
 mod syscalls;
 mod turn;
+mod ways;
 mod world;
+
 mod x87;
 
 pub use code::observe::{AccessKind, Mark, Marks, Wanted};

@@ -6,6 +6,7 @@
 //! zones below avoid. They also lie where ThreadSanitizer's runtime lets programs be: it takes the rest of the address
 //! space for itself, and refuses to run if it finds anything there.
 
+use crate::ways::Ranges;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -104,6 +105,8 @@ pub struct GuestSpace {
     pub heap_end: u64,
     /// The executable mapping looked at last; translation asks for neighbours again and again.
     last_code: Cell<(u64, u64)>,
+    /// Where mappings have changed since somebody asked, if somebody has.
+    changes: Option<Ranges>,
 }
 
 impl GuestSpace {
@@ -114,7 +117,30 @@ impl GuestSpace {
             reserved: Vec::new(),
             heap_end: zones.heap.0,
             last_code: Cell::new((0, 0)),
+            changes: None,
         }
+    }
+
+    /// Where mappings have changed since the last call; nobody knows at the first.
+    pub fn take_changes(&mut self) -> Option<Ranges> {
+        self.changes.replace(Ranges::default())
+    }
+
+    /// What is shown there is no longer what it was.
+    pub fn note_change(&mut self, range: Range<u64>) {
+        if let Some(changes) = &mut self.changes {
+            changes.insert(range);
+        }
+    }
+
+    pub fn has_changed(&self, range: &Range<u64>) -> bool {
+        self.changes.as_ref().is_none_or(|changes| changes.touch(range))
+    }
+
+    /// The mapped parts of the range, and whether others may show the same memory.
+    pub fn within<'a>(&'a self, range: &'a Range<u64>) -> impl Iterator<Item = (Range<u64>, bool)> + 'a {
+        let parts = self.overlapping(range.clone());
+        parts.map(|(start, mapping)| (start.max(range.start)..mapping.end.min(range.end), mapping.shared.is_some()))
     }
 
     pub fn reserve(&mut self, range: Range<u64>) {
@@ -157,6 +183,7 @@ impl GuestSpace {
     }
 
     pub fn remove(&mut self, range: Range<u64>) {
+        self.note_change(range.clone());
         self.last_code.set((0, 0));
         self.split(range.start);
         self.split(range.end);
@@ -172,6 +199,7 @@ impl GuestSpace {
     }
 
     pub fn protect(&mut self, range: Range<u64>, protection: Protection) {
+        self.note_change(range.clone());
         self.last_code.set((0, 0));
         self.split(range.start);
         self.split(range.end);

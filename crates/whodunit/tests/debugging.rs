@@ -12,6 +12,7 @@ mod debian;
 #[path = "debugging"]
 mod debugging {
     mod backwards;
+    mod checkpoints;
     mod forwards;
     mod real;
     mod session;

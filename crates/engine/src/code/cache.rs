@@ -95,6 +95,8 @@ pub struct CodeCache {
     places: BTreeSet<u64>,
     /// Where stores leave.
     pub(super) watched: Vec<Window>,
+    /// Translations were forgotten since somebody began to ask what has run.
+    has_forgotten: bool,
 }
 
 const PAGE: u64 = 4096;
@@ -143,6 +145,7 @@ impl CodeCache {
             intercepts_state: false,
             places: BTreeSet::new(),
             watched: Vec::new(),
+            has_forgotten: false,
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
         cache.empty = cache.memory.mark();
@@ -315,8 +318,20 @@ impl CodeCache {
         }
     }
 
+    /// From now on, what runs is what is translated.
+    pub fn begin_to_remember(&mut self) {
+        self.has_forgotten = false;
+    }
+
+    /// The instructions that have a translation, of which those are some that have run since
+    /// [`CodeCache::begin_to_remember`]; none if that is not known.
+    pub fn remembered(&self) -> Option<impl Iterator<Item = u64> + '_> {
+        (!self.has_forgotten).then(|| self.steps.iter().map(|step| step.pc))
+    }
+
     /// Forgets every translation.
     pub fn flush(&mut self) {
+        self.has_forgotten = true;
         self.stats.flushes += 1;
         self.generation += 1;
         self.entries.clear();

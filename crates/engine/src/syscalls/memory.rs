@@ -298,6 +298,7 @@ pub fn advise(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
     }
     let discards = [libc::MADV_DONTNEED, libc::MADV_REMOVE, libc::MADV_FREE].contains(&(advice as i32));
     if discards && let Some(range) = range {
+        world.space.note_change(range.clone());
         world.cache.invalidate(range);
     }
     kernel::call(number, [address, length, advice, 0, 0, 0])

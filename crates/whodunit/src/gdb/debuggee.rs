@@ -1,7 +1,7 @@
 //! A process that replays: it does what the server asks while it stands still, and runs the server's errands.
 
 use super::errand::{Job, Progress};
-use super::wire::{self, Command, Reason, Reply, Thread};
+use super::wire::{self, Command, Mark, Reason, Reply, Stops, Thread};
 use engine::{Debugger, Guest, Orders, Why};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -23,6 +23,7 @@ impl Debuggee {
                 Command::Run(errand) => return Ok(Job::new(errand)),
                 Command::Threads => Reply::Threads(guest.threads().into_iter().map(Thread::from).collect()),
                 Command::Read { address, length } => Reply::Bytes(read_up_to(guest, address, length)),
+                Command::Passed { stops, since } => Reply::Passed(may_have_passed(guest, &stops, since)),
                 Command::Fork => match self.fork(guest)? {
                     Some(reply) => reply,
                     None => continue,
@@ -71,6 +72,11 @@ impl Debugger for Debuggee {
             Err(_) => std::process::exit(0),
         }
     }
+}
+
+fn may_have_passed(guest: &Guest<'_>, stops: &Stops, since: Mark) -> bool {
+    let since = (since.event, since.clock, since.pc);
+    guest.may_have_run(&stops.breakpoints, since) || guest.may_have_written(&stops.watched, since)
 }
 
 /// As much as can be read, page by page.

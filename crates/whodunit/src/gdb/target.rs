@@ -441,6 +441,8 @@ impl MonitorCmd for Player {
                 let events = self.timeline.checkpoint_events();
                 let words: Vec<String> = events.iter().map(u64::to_string).collect();
                 outputln!(out, "{} checkpoints, at events {}", events.len(), words.join(", "));
+                let (searched, passed) = self.timeline.searched;
+                outputln!(out, "the last way back led through {searched} of {passed} stretches between them");
             }
             b"help" | b"" => outputln!(out, "{HELP}"),
             _ => outputln!(out, "no such command; there are:\n{HELP}"),

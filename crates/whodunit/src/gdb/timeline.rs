@@ -5,7 +5,7 @@
 //! the stops switched on, from the checkpoint before it, or from the one before that.
 
 use super::ears::Ears;
-use super::wire::{self, Aim, Command, Errand, Mark, Reason, Reply, Stop, Stops, Thread};
+use super::wire::{self, Aim, Command, Errand, Hit, Mark, Reason, Reply, Stop, Stops, Thread};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -49,6 +49,8 @@ pub struct Timeline {
     /// Every how many pauses a checkpoint is made, and how many have been.
     stride: u32,
     pauses: u32,
+    /// How many ways between checkpoints the last search ran through, and how many it came by.
+    pub searched: (u32, u32),
 }
 
 impl Process {
@@ -70,6 +72,15 @@ impl Process {
     fn run(&self, ears: &mut Ears, errand: &Errand) -> io::Result<Stop> {
         wire::send(&self.stream, &Command::Run(errand.clone()))?;
         self.stopped(ears)
+    }
+
+    /// Whether one of the stops may lie on the way from the place to where the process stands.
+    fn may_have_passed(&self, stops: &Stops, since: Mark) -> io::Result<bool> {
+        wire::send(&self.stream, &Command::Passed { stops: stops.clone(), since })?;
+        match wire::receive(&self.stream)? {
+            Reply::Passed(passed) => Ok(passed),
+            _ => Err(unexpected()),
+        }
     }
 
     fn fork(&self) -> io::Result<Process> {
@@ -95,7 +106,17 @@ impl Timeline {
         let current = first.fork()?;
         let beginning = Checkpoint { process: first, stop: stop.clone(), lasts: true };
         let (stops, shown) = (Stops::default(), stop.mark.event);
-        Ok(Timeline { checkpoints: vec![beginning], current, stop, stops, trail: None, shown, stride: 1, pauses: 0 })
+        Ok(Timeline {
+            checkpoints: vec![beginning],
+            current,
+            stop,
+            stops,
+            trail: None,
+            shown,
+            stride: 1,
+            pauses: 0,
+            searched: (0, 0),
+        })
     }
 
     pub fn threads(&self) -> io::Result<Vec<Thread>> {
@@ -174,13 +195,11 @@ impl Timeline {
         if self.is_at_beginning() {
             return Ok(false);
         }
-        let nothing = self.stops.breakpoints.is_empty() && self.stops.watched.is_empty();
+        self.searched = (0, 0);
         let mut until = self.stop.mark;
         let mut index = self.last_before(until);
-        while !nothing && let Some(from) = index {
-            let found = self.checkpoints[from].process.fork()?.run(ears, &self.errand(Aim::To(until)))?;
-            check(&found)?;
-            if let Some(hit) = found.hit {
+        while let Some(from) = index {
+            if let Some(hit) = self.last_hit(ears, from, until)? {
                 let near = self.checkpoint_before(ears, from, hit.event, hit.clock)?;
                 let process = self.checkpoints[near].process.fork()?;
                 let stop = process.run(ears, &self.errand(Aim::Hit(hit)))?;
@@ -195,6 +214,20 @@ impl Timeline {
         self.current = self.checkpoints[0].process.fork()?;
         self.stop = self.checkpoints[0].stop.clone();
         Ok(true)
+    }
+
+    /// The last stop between a checkpoint and a place, which is that of the next checkpoint or the present one.
+    fn last_hit(&mut self, ears: &mut Ears, from: usize, until: Mark) -> io::Result<Option<Hit>> {
+        let checkpoint = &self.checkpoints[from];
+        let next = if until == self.stop.mark { &self.current } else { &self.checkpoints[from + 1].process };
+        self.searched.1 += 1;
+        if !next.may_have_passed(&self.stops, checkpoint.stop.mark)? {
+            return Ok(None);
+        }
+        self.searched.0 += 1;
+        let found = checkpoint.process.fork()?.run(ears, &self.errand(Aim::To(until)))?;
+        check(&found)?;
+        Ok(found.hit)
     }
 
     /// Undoes one instruction; `false` if none has run.

@@ -23,6 +23,11 @@ pub enum Command {
         address: u64,
         length: usize,
     },
+    /// Tell whether one of the stops may lie behind that place.
+    Passed {
+        stops: Stops,
+        since: Mark,
+    },
     /// Make a copy of yourself, which gets the socket that follows.
     Fork,
     /// Stop soon. What comes when nothing runs is not answered.
@@ -35,6 +40,7 @@ pub enum Reply {
     Stopped(Box<Stop>),
     Threads(Vec<Thread>),
     Bytes(Vec<u8>),
+    Passed(bool),
     Forked(Result<(), String>),
 }
 

@@ -1,9 +1,11 @@
 //! A recording, a server over it, and gdb with a script.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// No script takes longer, unless something hangs.
 const LIMIT_SECONDS: &str = "120";
@@ -76,10 +78,33 @@ impl Recorded {
 
     /// Runs a script of gdb commands over the recording.
     pub fn debug(&self, script: &str) -> Session {
+        self.debug_from("latest", script, |_, _| {})
+    }
+
+    /// The same; gdb is interrupted when the program has written a line.
+    pub fn debug_and_interrupt(&self, script: &str) -> Session {
+        self.debug_from("latest", script, |server, gdb| {
+            let mut line = String::new();
+            server.read_line(&mut line).unwrap();
+            assert_ne!(line, "");
+            kill(Pid::from_raw(gdb as i32), Signal::SIGINT).unwrap();
+        })
+    }
+
+    /// The same over a pack of the recording, which is gone.
+    pub fn debug_packed(&self, script: &str) -> Session {
+        let packed = whodunit(&self.folder).args(["pack", "latest", "-o", "packed"]).output().unwrap();
+        assert!(packed.status.success(), "{packed:?}");
+        fs::remove_dir_all(self.folder.join("recordings")).unwrap();
+        self.debug_from("./packed", script, |_, _| {})
+    }
+
+    /// `meanwhile` gets what the server prints, and the process that gdb is.
+    fn debug_from(&self, name: &str, script: &str, meanwhile: impl FnOnce(&mut Printed, u32)) -> Session {
         crate::debian::need(&["gdb"]);
         let mut server = Server(
             whodunit(&self.folder)
-                .args(["replay", "--gdb", "latest"])
+                .args(["replay", "--gdb", name])
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -89,34 +114,33 @@ impl Recorded {
         let mut said = BufReader::new(server.0.stderr.take().unwrap());
         let words = command_of(&mut said);
         fs::write(self.folder.join("script.gdb"), script).unwrap();
-        // Some of what gdb prints comes on standard error; the order matters.
-        let output = Command::new("sh")
-            .args([
-                "-c",
-                "exec \"$@\" 2>&1",
-                "sh",
-                "timeout",
-                LIMIT_SECONDS,
-                "gdb",
-                "-nx",
-                "-batch",
-                "-ex",
-                "set pagination off",
-                "-ex",
-                "set width 0",
-            ])
-            .args(["-ex", "set debuginfod enabled off"])
-            .args(words)
-            .args(["-x", "script.gdb"])
-            .current_dir(&self.folder)
-            .output()
-            .unwrap();
-        let gdb = String::from_utf8_lossy(&output.stdout);
+        let gdb = gdb(&self.folder, &words).spawn().unwrap();
+        let mut printed = BufReader::new(server.0.stdout.take().unwrap());
+        meanwhile(&mut printed, gdb.id());
+        let gdb = gdb.wait_with_output().unwrap().stdout;
+        let gdb = String::from_utf8_lossy(&gdb);
         assert!(server.0.wait().unwrap().success(), "{gdb}");
-        let shown = std::io::read_to_string(server.0.stdout.take().unwrap()).unwrap();
+        let shown = std::io::read_to_string(printed).unwrap();
         let rest = std::io::read_to_string(said).unwrap();
         Session { gdb: gdb.into_owned(), server: shown + &rest }
     }
+}
+
+/// What the server writes to standard output.
+type Printed = BufReader<ChildStdout>;
+
+/// gdb with the script. Some of what it prints comes on standard error; the order matters.
+fn gdb(folder: &Path, words: &[String]) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "exec \"$@\" 2>&1", "sh", "timeout", "--foreground", LIMIT_SECONDS, "gdb", "-nx", "-batch"])
+        .args(["-ex", "set pagination off", "-ex", "set width 0", "-ex", "set debuginfod enabled off"])
+        .args(words)
+        .args(["-x", "script.gdb"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
 }
 
 /// The words behind `gdb` in the command that the server prints.
