@@ -61,11 +61,13 @@ struct Thread {
     outcome: Outcome,
     /// A process that shares the memory has stopped it, as a tracer does.
     stopped: Option<Stop>,
+    /// A call that it makes without the turn may write to memory, and what it wrote is not written down yet.
+    is_abroad: bool,
 }
 
 impl Thread {
     fn new(context: ContextRef) -> Thread {
-        Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied, stopped: None }
+        Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied, stopped: None, is_abroad: false }
     }
 
     fn can_run(&self) -> bool {
@@ -203,12 +205,24 @@ impl Turn {
             return;
         }
         let mut state = self.lock();
-        state.thread(context).status = Status::Outside;
+        let thread = state.thread(context);
+        thread.status = Status::Outside;
+        thread.is_abroad = true;
         state.choose(self, Reason::Stopped, context.clock());
     }
 
     /// Waits for the turn after [`Turn::go_outside`].
     pub fn come_back(&self, context: &mut Context) {
+        self.await_turn_again(context);
+        self.lock().thread(context).is_abroad = false;
+    }
+
+    /// Whether another thread is in a call that may write to memory at any time.
+    pub fn has_others_abroad(&self, context: &Context) -> bool {
+        !self.is_alone() && self.lock().has_others_abroad(ThreadId(context.thread))
+    }
+
+    fn await_turn_again(&self, context: &mut Context) {
         let mut state = self.lock();
         let me = ThreadId(context.thread);
         let thread = state.thread(context);

@@ -39,6 +39,7 @@ mod replaying {
     mod killed;
     mod limits;
     pub mod lines;
+    mod memory;
     mod output;
     pub mod place;
     mod rounds;

@@ -3,13 +3,13 @@
 use super::{Choice, Outcome, SHARED_INTERVAL, State, Status, Thread, Turn, Wait};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::journal::register_digest;
+use crate::journal::{Writing, register_digest};
 use crate::kernel;
 use sched::{Reason, SwitchPoint, ThreadId};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trace::Digest;
-use trace::event::{Event, Switch, SwitchReason, ThreadEnd};
+use trace::event::{Event, Glimpse, Switch, SwitchReason, ThreadEnd};
 
 impl State {
     pub(super) fn thread(&mut self, context: &Context) -> &mut Thread {
@@ -88,7 +88,8 @@ impl State {
 
     /// A run that is written down tells every switch.
     pub(super) fn write_down(&self, reason: Reason, from: ThreadId, to: ThreadId) {
-        let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
+        let Some(engine) = Engine::if_started() else { return };
+        let Some(writing) = engine.writing() else { return };
         let thread = self.threads.get(&from);
         let (clock, registers) = thread.map_or((0, Digest(0)), |thread| {
             thread.context.with(|context| (context.clock(), register_digest(context)))
@@ -99,7 +100,24 @@ impl State {
             (Reason::Yielded, _) => SwitchReason::Yielded,
             _ => SwitchReason::Waiting,
         };
-        writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers }));
+        let memory = if self.has_others_abroad(from) { None } else { self.glimpse(engine, writing, thread) };
+        writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers, memory }));
+        if let Some(thread) = self.threads.get(&to) {
+            thread.context.with(|context| writing.stock.count(context));
+        }
+    }
+
+    fn glimpse(&self, engine: &Engine, writing: &Writing, from: Option<&Thread>) -> Option<Glimpse> {
+        let world = engine.world();
+        match from {
+            Some(thread) => thread.context.with(|context| writing.stock.glimpse(&world.space, Some(context))),
+            None => writing.stock.glimpse(&world.space, None),
+        }
+    }
+
+    /// Whether a thread other than this one is in a call that may write to memory at any time.
+    pub(super) fn has_others_abroad(&self, me: ThreadId) -> bool {
+        self.threads.iter().any(|(&id, thread)| id != me && thread.is_abroad)
     }
 
     /// Sees to it that some thread waits in the kernel for all that is waited for just now.
