@@ -58,7 +58,7 @@ impl PageMap {
 
     /// The first `most` pages of the range that the process has made its own. None if nobody can tell.
     pub fn own(&self, range: Range<u64>, most: u64) -> Option<Own> {
-        if range.start % PAGE != 0 || range.end % PAGE != 0 {
+        if !range.start.is_multiple_of(PAGE) || !range.end.is_multiple_of(PAGE) {
             return None;
         }
         self.scan(range.clone(), most).or_else(|| self.words(range, most))
@@ -159,7 +159,7 @@ mod tests {
         let range = memory(&[3, 4, 5, 9]);
         let map = PageMap::open().unwrap();
         for own in [map.own(range.clone(), 2).unwrap(), map.words(range.clone(), 2).unwrap()] {
-            assert_eq!(indices(&own, &range), [3..5]);
+            assert_eq!(indices(&own, &range), vec![3..5]);
             assert_eq!(own.end, range.start + 5 * PAGE);
         }
     }

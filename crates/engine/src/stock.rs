@@ -83,7 +83,7 @@ impl Stock {
         let stack = from.map(|context| context.gpr[RSP]).filter(|pointer| is_private(space, *pointer));
         let switches = self.switches.load(Relaxed) + 1;
         self.switches.store(switches, Relaxed);
-        let page = if switches % SWITCHES_PER_PAGE == 0 { self.next_page(space) } else { None };
+        let page = if switches.is_multiple_of(SWITCHES_PER_PAGE) { self.next_page(space) } else { None };
         Some(Glimpse {
             stack: stack.and_then(stack_digest),
             page: page.map(|address| Page { address, digest: page_digest(address) }),
@@ -243,4 +243,75 @@ pub fn difference_in_full(hash: &Hash<'_>) -> Option<Difference> {
         own.is_some_and(|own| part(recorded.address, &own, &mut buffer).digest != recorded.digest)
     })?;
     Some(differing.address..differing.address.saturating_add(differing.length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::{Protection, Zones};
+
+    const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+
+    /// Fresh memory of so many pages, as a guest's.
+    fn memory(pages: u64) -> (GuestSpace, Range<u64>) {
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+        let start = kernel::call(libc::SYS_mmap as u64, [0, pages * PAGE, READ_WRITE, flags, u64::MAX, 0]) as u64;
+        let mut space = GuestSpace::new(Zones::RELOCATABLE);
+        space.insert(start..start + pages * PAGE, Protection(READ_WRITE as u32), None);
+        (space, start..start + pages * PAGE)
+    }
+
+    fn parts(space: &GuestSpace) -> Vec<MemoryPart> {
+        let mut parts = Vec::new();
+        Stock::new().take(space, true, |full| parts.clone_from(&full.parts));
+        parts
+    }
+
+    fn difference(parts: &[MemoryPart]) -> Option<Difference> {
+        let (registers, memory) = (Digest(0), Digest(0));
+        difference_in_full(&Hash { thread: 1, clock: 0, registers, memory, place: None, parts: List::of(parts) })
+    }
+
+    #[test]
+    fn a_byte_makes_a_difference_and_pages_of_zeros_make_none() {
+        let (space, range) = memory(40);
+        kernel::write(range.start + 20 * PAGE, 7u64).unwrap();
+        let parts = parts(&space);
+        assert_eq!((parts.len(), parts[0].address, parts[0].length), (1, range.start, 40 * PAGE));
+        kernel::write(range.start + 30 * PAGE, 0u64).unwrap();
+        assert_eq!(difference(&parts), None);
+        kernel::write(range.start + 30 * PAGE + 4000, 1u8).unwrap();
+        assert_eq!(difference(&parts), Some(range.clone()));
+        kernel::write(range.start + 30 * PAGE + 4000, 0u8).unwrap();
+        assert_eq!(difference(&parts), None);
+    }
+
+    #[test]
+    fn parts_that_no_recorder_writes_are_passed_over() {
+        let part = MemoryPart { address: u64::MAX - 1, length: 5, digest: Digest(1) };
+        assert_eq!(difference(&[part]), None);
+    }
+
+    #[test]
+    fn rounds_go_through_the_pages_and_begin_again() {
+        let (mut space, range) = memory(8);
+        let written = [1, 2, 6].map(|page| range.start + page * PAGE);
+        for page in written {
+            kernel::write(page, 1u8).unwrap();
+        }
+        let mut rounds = Rounds::default();
+        let pages: Vec<Option<u64>> = (0..6).map(|_| rounds.next(&space)).collect();
+        assert_eq!(pages, [written, written].concat().into_iter().map(Some).collect::<Vec<_>>());
+        space.remove(range.start + PAGE..range.start + 2 * PAGE);
+        assert_eq!((rounds.next(&space), rounds.next(&space)), (None, Some(written[1])));
+    }
+
+    #[test]
+    fn blurred_memory_is_not_looked_at() {
+        let (space, _) = memory(1);
+        let stock = Stock::new();
+        stock.blur();
+        stock.take(&space, true, |_| panic!("it was looked at"));
+        assert_eq!(stock.glimpse(&space, None), None);
+    }
 }

@@ -9,9 +9,9 @@ use trace::event::{Call, Effect};
 use trace::format::LogId;
 use trace::{Event, List, Recording, Writer};
 
-const GETRANDOM: u32 = 318;
-/// What `unseen` takes.
-const SIZE: u64 = 64;
+/// The call by which `unseen` takes what it does not look at, and how much that is.
+const SYSINFO: u32 = 99;
+const SIZE: u64 = 112;
 
 /// A recording of `unseen`, and what it printed.
 fn unseen(place: &Place) -> (PathBuf, Outcome) {
@@ -30,7 +30,7 @@ fn address(output: &Outcome, name: &str) -> u64 {
     u64::from_str_radix(line.rsplit("0x").next().unwrap(), 16).unwrap()
 }
 
-/// Writes the log anew, with other bytes wherever `getrandom` wrote to `address`; tells the number of that event.
+/// Writes the log anew, with other bytes wherever the call wrote to `address`; tells the number of that event.
 fn change(recording: &Path, address: u64, flip: u8) -> u64 {
     let opened = Recording::open(recording).unwrap();
     let id = LogId { recording: 7, log: 1 };
@@ -39,7 +39,7 @@ fn change(recording: &Path, address: u64, flip: u8) -> u64 {
     let mut changed = None;
     while let Some(record) = cursor.next() {
         match record.event {
-            Event::Call(call) if call.number == GETRANDOM && is_at(&call, address) => {
+            Event::Call(call) if call.number == SYSINFO && is_at(&call, address) => {
                 let mut bytes = call.effects.iter().next().unwrap().bytes.to_vec();
                 bytes[7] ^= flip;
                 let effects = [Effect { address, bytes: &bytes }];

@@ -5,24 +5,22 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
+#include <sys/sysinfo.h>
 
-enum { SIZE = 64 };
-
-static char variable[SIZE];
+static struct sysinfo variable;
 
 static void *take(void *unused) {
-    char local[SIZE];
-    if (getrandom(local, sizeof local, 0) != sizeof local) abort();
-    printf("local %p\n", (void *)local);
+    struct sysinfo local;
+    if (sysinfo(&local)) abort();
+    printf("local %p\n", (void *)&local);
     for (int i = 0; i < 3; i++) sched_yield();
     return unused;
 }
 
 int main(void) {
     pthread_t thread;
-    if (getrandom(variable, sizeof variable, 0) != sizeof variable) abort();
-    printf("variable %p\n", (void *)variable);
+    if (sysinfo(&variable)) abort();
+    printf("variable %p\n", (void *)&variable);
     fflush(stdout);
     if (pthread_create(&thread, NULL, take, NULL)) abort();
     for (int i = 0; i < 3; i++) sched_yield();
