@@ -273,11 +273,12 @@ impl Writing {
     /// Digests of all memory, where a replay can stop too. Once in a while, unless they are wanted anyway.
     pub fn take_stock(&self, engine: &Engine, context: &Context, place: SignalPlace, is_wanted: bool) {
         // A child that runs in this memory ends with what is in it, which is its parent's affair.
-        if context.is_other_process() || engine.turn.has_others_abroad(context) {
+        if context.is_other_process() {
             return;
         }
+        let reach = engine.turn.reach_of_others(context);
         let world = engine.world();
-        self.stock.take(&world.space, is_wanted, |full| self.note(&Event::Hash(full.event(context, place))));
+        self.stock.take(&world.space, &reach, is_wanted, |full| self.note(&Event::Hash(full.event(context, place))));
     }
 
     /// The process ends.

@@ -198,7 +198,7 @@ fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64
     engine.settle_observer();
     let child_log = engine.writing().map(|writing| writing.journal().before_fork());
     // The child may get what a call of another thread has written that a replay does not know of yet.
-    let is_blurred = engine.turn.has_others_abroad(context);
+    let is_blurred = !engine.turn.reach_of_others(context).is_empty();
     let held = engine.turn.hold();
     let world = engine.world();
     let pid = if request.flags & !ORDINARY == 0 && request.flags & 0xff == libc::SIGCHLD as u64 {

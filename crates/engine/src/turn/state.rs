@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::journal::{Writing, register_digest};
 use crate::kernel;
+use crate::stock::Reach;
 use sched::{Reason, SwitchPoint, ThreadId};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -100,24 +101,27 @@ impl State {
             (Reason::Yielded, _) => SwitchReason::Yielded,
             _ => SwitchReason::Waiting,
         };
-        let memory = if self.has_others_abroad(from) { None } else { self.glimpse(engine, writing, thread) };
+        let memory = self.glimpse(engine, writing, from);
         writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers, memory }));
         if let Some(thread) = self.threads.get(&to) {
             thread.context.with(|context| writing.stock.count(context));
         }
     }
 
-    fn glimpse(&self, engine: &Engine, writing: &Writing, from: Option<&Thread>) -> Option<Glimpse> {
+    fn glimpse(&self, engine: &Engine, writing: &Writing, from: ThreadId) -> Option<Glimpse> {
+        let reach = self.reach_of_others(from);
         let world = engine.world();
-        match from {
-            Some(thread) => thread.context.with(|context| writing.stock.glimpse(&world.space, Some(context))),
-            None => writing.stock.glimpse(&world.space, None),
+        let glimpse = |context: Option<&Context>| writing.stock.glimpse(&world.space, &reach, context);
+        match self.threads.get(&from) {
+            Some(thread) => thread.context.with(|context| glimpse(Some(context))),
+            None => glimpse(None),
         }
     }
 
-    /// Whether a thread other than this one is in a call that may write to memory at any time.
-    pub(super) fn has_others_abroad(&self, me: ThreadId) -> bool {
-        self.threads.iter().any(|(&id, thread)| id != me && thread.is_abroad)
+    /// What calls of threads other than this one may write to at any time.
+    pub(super) fn reach_of_others(&self, me: ThreadId) -> Reach {
+        let others = self.threads.iter().filter(|(id, _)| **id != me);
+        others.fold(Reach::default(), |reach, (_, thread)| reach.and(&thread.reach))
     }
 
     /// Sees to it that some thread waits in the kernel for all that is waited for just now.
@@ -197,6 +201,11 @@ impl State {
                 .values()
                 .all(|thread| matches!(thread.status, Status::Waiting { wait: Wait::Futex { .. }, deadline: None }))
     }
+}
+
+/// Whether the run is recorded.
+pub(super) fn is_written_down() -> bool {
+    Engine::if_started().and_then(Engine::writing).is_some()
 }
 
 /// Writes down that a thread is gone.
