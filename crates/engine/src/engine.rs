@@ -146,7 +146,7 @@ pub struct Engine {
 /// Where what comes from outside goes, or comes from.
 pub enum Tape {
     None,
-    Writing(Writing),
+    Writing(Box<Writing>),
     Replay(Box<Replay>),
 }
 

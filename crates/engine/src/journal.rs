@@ -9,6 +9,7 @@ use crate::file_changes;
 use crate::kernel::{self, Arguments};
 use crate::shared_memory::Sharing;
 use crate::space::PAGE;
+use crate::stock::Stock;
 use crate::streams::{self, Streams};
 use crate::syscalls;
 use guest::effects::{self, Prepared, Span};
@@ -78,6 +79,7 @@ pub struct Writing {
     streams: Mutex<Streams>,
     /// Nothing as long as no memory is shared.
     sharing: Mutex<Option<Sharing>>,
+    pub stock: Stock,
 }
 
 impl Writing {
@@ -87,6 +89,7 @@ impl Writing {
             buffer: Mutex::new(Vec::new()),
             streams: Mutex::default(),
             sharing: Mutex::new(None),
+            stock: Stock::new(),
         }
     }
 
@@ -105,6 +108,7 @@ impl Writing {
         if effects::of(&call, prepared, &GuestMemory, &mut |span| spans.push(span)).is_err() {
             let text = format!("nobody knows what memory system call {number} wrote; replay may diverge here");
             self.note(&Event::Note(Note { thread: Some(context.thread), text: &text }));
+            self.stock.blur();
         }
         let mut buffer = self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         buffer.clear();
@@ -264,6 +268,17 @@ impl Writing {
         if kernel::read_bytes(address, &mut bytes).is_ok() {
             self.note(&Event::Memory(Memory { thread: context.thread, address, bytes: &bytes }));
         }
+    }
+
+    /// Digests of all memory, where a replay can stop too. Once in a while, unless they are wanted anyway.
+    pub fn take_stock(&self, engine: &Engine, context: &Context, place: SignalPlace, is_wanted: bool) {
+        // A child that runs in this memory ends with what is in it, which is its parent's affair.
+        if context.is_other_process() {
+            return;
+        }
+        let reach = engine.turn.reach_of_others(context);
+        let world = engine.world();
+        self.stock.take(&world.space, &reach, is_wanted, |full| self.note(&Event::Hash(full.event(context, place))));
     }
 
     /// The process ends.

@@ -87,7 +87,7 @@ pub fn launch(
             let writing = Writing::new(journal);
             writing.begin(fixed_span);
             write_image(&writing, &loaded, &stack);
-            Tape::Writing(writing)
+            Tape::Writing(Box::new(writing))
         }
         None => Tape::None,
     };

@@ -7,6 +7,7 @@
 
 mod answers;
 mod calls;
+mod compare;
 mod course;
 mod debugged;
 mod free;
@@ -30,6 +31,7 @@ use crate::kernel;
 use crate::signals::deliver;
 use crate::syscalls;
 use machine::{Handled, Machine, Pending};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard};
 use threads::facts_of;
@@ -55,8 +57,10 @@ pub trait Files: Send {
 pub struct Wishes {
     /// Write what the guest writes to its standard output and error.
     pub output: bool,
-    /// Compare registers at every switch.
+    /// Compare registers and memory wherever the recording tells of them, and stop where they differ.
     pub verify: bool,
+    /// Compare memory there, and only say that it differs.
+    pub watch_memory: bool,
     /// Stop before this event.
     pub to: Option<u64>,
 }
@@ -67,11 +71,11 @@ pub enum Stopped {
     /// The run did something else than what was recorded.
     Diverged(Divergence),
     /// The recording ends here: its recorder was killed, or its rest is damaged.
-    Cut { event: u64 },
+    Cut { event: u64, figures: Figures },
     /// Where the user wanted it to.
     Asked { event: u64 },
     /// The guest went on as another program, in another log.
-    Executed { event: u64 },
+    Executed { event: u64, figures: Figures },
     /// A mapped file is missing or has changed.
     NoFile(String),
 }
@@ -84,6 +88,8 @@ pub struct Divergence {
     pub pc: u64,
     pub expected: String,
     pub got: String,
+    /// The memory that differs, if that is what does.
+    pub memory: Option<Range<u64>>,
 }
 
 /// Counts for who verifies.
@@ -92,6 +98,8 @@ pub struct Figures {
     pub events: u64,
     pub switches: u64,
     pub calls: u64,
+    /// How often memory was compared.
+    pub looks: u64,
 }
 
 pub struct Replay {
@@ -281,8 +289,9 @@ impl State {
             }
             let State { cursor, machine, legs, what_if, .. } = self;
             let Some(record) = cursor.peek() else {
-                let cut = Stopped::Cut { event: machine.figures.events };
-                end(engine, machine.executing.map_or(cut, |event| Stopped::Executed { event }));
+                let figures = machine.figures;
+                let cut = Stopped::Cut { event: figures.events, figures };
+                end(engine, machine.executing.map_or(cut, |event| Stopped::Executed { event, figures }));
                 break;
             };
             if legs.is_empty() && machine.wishes.to == Some(record.number) {
@@ -326,6 +335,7 @@ impl State {
                 Some(clock)
             }
             Event::End(End { kind: EndKind::Killed(_), thread, clock, .. }) if thread == current => Some(clock),
+            Event::Hash(hash) if hash.thread == current && hash.place == Some(SignalPlace::AtClock) => Some(hash.clock),
             _ => None,
         }
     }
@@ -342,10 +352,11 @@ impl State {
 
     /// Whether the recording ends here, though the guest does not.
     fn cut(&mut self) -> Option<Stopped> {
+        let figures = self.machine.figures;
         match self.cursor.peek() {
-            None => Some(Stopped::Cut { event: self.machine.figures.events }),
+            None => Some(Stopped::Cut { event: figures.events, figures }),
             Some(Record { number, event: Event::End(End { kind: EndKind::Aborted(_), .. }), .. }) => {
-                Some(Stopped::Cut { event: number })
+                Some(Stopped::Cut { event: number, figures })
             }
             _ => None,
         }
@@ -373,6 +384,7 @@ impl State {
             pc: context.pc,
             expected,
             got: got.to_owned(),
+            memory: None,
         })
     }
 }
@@ -395,7 +407,9 @@ fn finish(engine: &Engine, machine: &mut Machine, context: &mut Context, ending:
         return debugging.end(match ending.kind {
             EndKind::Killed(death) => Ended::Killed(death.signal as i32),
             EndKind::Exited(status) => Ended::Exited(status),
-            EndKind::Aborted(_) => Ended::Stopped(Stopped::Cut { event: machine.figures.events }),
+            EndKind::Aborted(_) => {
+                Ended::Stopped(Stopped::Cut { event: machine.figures.events, figures: machine.figures })
+            }
         });
     }
     machine.figures.events += 1;

@@ -15,7 +15,7 @@ use crate::signals::deliver;
 use crate::syscalls::{self, Flow};
 use crate::x87;
 use sched::Reason;
-use trace::event::{Event, Note};
+use trace::event::{Event, Note, SignalPlace};
 
 /// Page-fault error code of an instruction fetch from user mode.
 const FETCH_ERROR: u64 = 0x14;
@@ -329,6 +329,9 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
         return None; // delivered before anything else runs, which gives the budget back
     }
     let hot = engine.world().sample(context.pc);
+    if let Some(writing) = engine.writing().filter(|writing| writing.stock.is_due(context)) {
+        writing.take_stock(engine, context, SignalPlace::AtClock, false);
+    }
     if context.deferred > 0 {
         context.release_deferred();
     } else {

@@ -82,6 +82,13 @@ pub struct Mapping {
     pub shared: Option<Shared>,
 }
 
+impl Mapping {
+    /// Whether the guest may write there, and nobody else does.
+    pub fn is_private(&self) -> bool {
+        self.shared.is_none() && self.protection.writable()
+    }
+}
+
 /// A part of an object that several mappings may show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shared {
@@ -309,6 +316,18 @@ impl GuestSpace {
             .collect()
     }
 
+    /// Where the guest may write and nobody else does, neighbours joined.
+    pub fn private_ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for (&start, mapping) in self.mappings.iter().filter(|(_, mapping)| mapping.is_private()) {
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = mapping.end,
+                _ => ranges.push(start..mapping.end),
+            }
+        }
+        ranges
+    }
+
     /// Mappings that show parts of the object, by where they begin.
     pub fn views_of(&self, object: (u64, u64)) -> Vec<(u64, Mapping)> {
         let shows = |mapping: &Mapping| mapping.shared.is_some_and(|shared| shared.object == object);
@@ -381,6 +400,18 @@ mod tests {
         assert_eq!(space.find_place(PAGE, PAGE), Some(mappings.1 - PAGE));
         assert_eq!(space.find_place(1 << 40, PAGE), Some(overflow.1 - (1 << 40)));
         assert_eq!(space.find_place(1 << 46, PAGE), None);
+    }
+
+    #[test]
+    fn private_ranges_join_neighbours() {
+        let mut space = space();
+        space.insert(0x1000..0x2000, READ_WRITE, None);
+        space.insert(0x2000..0x3000, READ_WRITE, None);
+        space.insert(0x3000..0x4000, READ_EXECUTE, None);
+        let shared = Shared { object: (1, 1), origin: 0 };
+        space.insert(0x4000..0x5000, READ_WRITE, Some(shared));
+        space.insert(0x5000..0x6000, READ_WRITE, None);
+        assert_eq!(space.private_ranges(), [0x1000..0x3000, 0x5000..0x6000]);
     }
 
     #[test]

@@ -11,8 +11,9 @@ mod tracing;
 
 use crate::context::{Context, ContextRef};
 use crate::kernel;
+use crate::stock::Reach;
 use sched::{Policy, Reason, ThreadId};
-use state::write_end;
+use state::{is_written_down, write_end};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -61,11 +62,19 @@ struct Thread {
     outcome: Outcome,
     /// A process that shares the memory has stopped it, as a tracer does.
     stopped: Option<Stop>,
+    /// What a call that it makes without the turn may write to, as long as what it wrote is not written down.
+    reach: Reach,
 }
 
 impl Thread {
     fn new(context: ContextRef) -> Thread {
-        Thread { context, status: Status::Runnable, outcome: Outcome::Satisfied, stopped: None }
+        Thread {
+            context,
+            status: Status::Runnable,
+            outcome: Outcome::Satisfied,
+            stopped: None,
+            reach: Reach::default(),
+        }
     }
 
     fn can_run(&self) -> bool {
@@ -202,13 +211,26 @@ impl Turn {
         if self.is_alone() {
             return;
         }
+        let reach = if is_written_down() { Reach::of_call(context) } else { Reach::default() };
         let mut state = self.lock();
-        state.thread(context).status = Status::Outside;
+        let thread = state.thread(context);
+        thread.status = Status::Outside;
+        thread.reach = reach;
         state.choose(self, Reason::Stopped, context.clock());
     }
 
     /// Waits for the turn after [`Turn::go_outside`].
     pub fn come_back(&self, context: &mut Context) {
+        self.await_turn_again(context);
+        self.lock().thread(context).reach = Reach::default();
+    }
+
+    /// What other threads' calls may write to at any time.
+    pub fn reach_of_others(&self, context: &Context) -> Reach {
+        if self.is_alone() { Reach::default() } else { self.lock().reach_of_others(ThreadId(context.thread)) }
+    }
+
+    fn await_turn_again(&self, context: &mut Context) {
         let mut state = self.lock();
         let me = ThreadId(context.thread);
         let thread = state.thread(context);

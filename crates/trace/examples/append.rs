@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use trace::event::{Call, Effect, Switch, SwitchReason};
+use trace::event::{Call, Effect, Glimpse, Switch, SwitchReason};
 use trace::format::{LogId, TAIL_SIZE};
 use trace::{Digest, Event, List, Log, LogParts, Writer};
 
@@ -23,10 +23,9 @@ fn main() {
     measure("switch", |writer, i| {
         let registers = Digest(i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (from, to) = (1 + i as u32 % 4, 1 + (i as u32 + 1) % 4);
-        write(
-            writer,
-            &Event::Switch(Switch { from, to, clock: i * 40_000, reason: SwitchReason::QuantumOver, registers }),
-        );
+        let (clock, reason) = (i * 40_000, SwitchReason::QuantumOver);
+        let memory = Some(Glimpse { stack: Some(registers), page: None });
+        write(writer, &Event::Switch(Switch { from, to, clock, reason, registers, memory }));
     });
 }
 

@@ -17,6 +17,18 @@ impl Digest {
         Digest(XxHash3_64::oneshot(bytes))
     }
 
+    /// The digest of what a page holds, and where. Nothing but zeros has the digest 0, like a page that is not there.
+    pub fn of_page(address: u64, bytes: &[u8]) -> Digest {
+        const ZEROS: [u8; 64] = [0; 64];
+        let is_zero = bytes.chunks(ZEROS.len()).all(|piece| *piece == ZEROS[..piece.len()]);
+        if is_zero { Digest(0) } else { Digest(XxHash3_64::oneshot_with_seed(address, bytes)) }
+    }
+
+    /// What both digests come to, in either order.
+    pub fn plus(self, other: Digest) -> Digest {
+        Digest(self.0.wrapping_add(other.0))
+    }
+
     /// The digest of all that `reader` yields, and how many bytes those were.
     pub fn of_reader(mut reader: impl Read) -> io::Result<(Digest, u64)> {
         let mut hasher = Hasher::new();
@@ -80,6 +92,19 @@ mod tests {
     #[test]
     fn digests_are_xxh3() {
         assert_eq!(Digest::of(b""), Digest(0x2d06_8005_38d3_94c2));
+    }
+
+    #[test]
+    fn digests_of_pages_depend_on_content_and_place() {
+        let (mut page, zeros) = (vec![0; 4096], vec![0; 4096]);
+        page[4095] = 1;
+        assert_eq!(Digest::of_page(0x1000, &zeros), Digest(0));
+        let here = Digest::of_page(0x1000, &page);
+        let there = Digest::of_page(0x2000, &page);
+        assert_ne!(here, there);
+        assert_ne!(here, Digest(0));
+        assert_eq!(here.plus(there), there.plus(here));
+        assert_eq!(here.plus(Digest(0)), here);
     }
 
     #[test]

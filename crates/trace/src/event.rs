@@ -26,7 +26,7 @@ pub enum Event<'a> {
     Fork(Fork),
     Exec(Exec),
     Output(Written<'a>),
-    Hash(Hash),
+    Hash(Hash<'a>),
     Note(Note<'a>),
     End(End<'a>),
     Registers(Registers<'a>),
@@ -200,6 +200,26 @@ pub struct Switch {
     pub reason: SwitchReason,
     /// Of `from`.
     pub registers: Digest,
+    /// None where memory might be written from outside just then, and before version 1.2.
+    pub memory: Option<Glimpse>,
+}
+
+/// A small part of memory, to be compared at replay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Glimpse {
+    /// Of the first [`GLIMPSE_OF_STACK`] bytes from the stack pointer on, no further than its page goes.
+    pub stack: Option<Digest>,
+    pub page: Option<Page>,
+}
+
+/// So much of a stack goes into a [`Glimpse`].
+pub const GLIMPSE_OF_STACK: u64 = 512;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Page {
+    pub address: u64,
+    /// See [`Digest::of_page`].
+    pub digest: Digest,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -307,12 +327,26 @@ pub struct Written<'a> {
 }
 
 /// The state at a point, to be compared at replay.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hash {
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Hash<'a> {
     pub thread: u32,
     pub clock: u64,
     pub registers: Digest,
+    /// The sum of the parts' digests.
     pub memory: Digest,
+    /// Where the thread stands, as for a signal. None before version 1.2, like the parts.
+    pub place: Option<SignalPlace>,
+    /// What was looked at, in ascending order: private memory that could be written to.
+    pub parts: List<'a, MemoryPart>,
+}
+
+/// A range of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryPart {
+    pub address: u64,
+    pub length: u64,
+    /// The sum of the digests of its pages that are the process's own; see [`Digest::of_page`].
+    pub digest: Digest,
 }
 
 /// Something for people, such as that replay may diverge here.
@@ -410,7 +444,9 @@ wire_fields!('a, FilePart { id, offset });
 wire_fields!('a, Memory<'a> { thread, address, bytes });
 wire_fields!('a, Call<'a> { thread, clock since thread, number, result, arguments, effects });
 wire_fields!('a, Effect<'a> { address, bytes });
-wire_fields!('a, Switch { from, to, clock since from, reason, registers });
+wire_fields!('a, Switch { from, to, clock since from, reason, registers, memory if any });
+wire_fields!('a, Glimpse { stack, page });
+wire_fields!('a, Page { address, digest });
 wire_fields!('a, Signal<'a> { thread, clock since thread, place, pc, info });
 wire_fields!('a, Instruction<'a> { thread, what, values });
 wire_fields!('a, Thread { parent, clock since parent, child, tid });
@@ -418,7 +454,8 @@ wire_fields!('a, ThreadEnd { thread, clock since thread, status });
 wire_fields!('a, Fork { thread, clock since thread, child_pid, child_log });
 wire_fields!('a, Exec { thread, clock since thread, next_log });
 wire_fields!('a, Written<'a> { thread, descriptor, bytes });
-wire_fields!('a, Hash { thread, clock since thread, registers, memory });
+wire_fields!('a, Hash<'a> { thread, clock since thread, registers, memory, place if any, parts if any });
+wire_fields!('a, MemoryPart { address, length, digest });
 wire_fields!('a, Note<'a> { thread, text });
 wire_fields!('a, Registers<'a> { thread, values });
 wire_fields!('a, Stream { thread, descriptor, stream });

@@ -290,9 +290,10 @@ impl<'a, T: Wire<'a>> Wire<'a> for Option<T> {
     }
 }
 
-/// Makes a structure wire its fields in the given order. `clock since thread` stores a clock relative to the thread's last.
+/// Makes a structure wire its fields in the given order. `clock since thread` stores a clock relative to the thread's last;
+/// `field if any` may be missing at the end of an event, which an older version has written.
 macro_rules! wire_fields {
-    ($lifetime:lifetime, $type:ty { $($field:ident $(since $thread:ident)?),* $(,)? }) => {
+    ($lifetime:lifetime, $type:ty { $($field:ident $(since $thread:ident)? $(if $any:ident)?),* $(,)? }) => {
         impl<$lifetime> $crate::wire::Wire<$lifetime> for $type {
             #[inline]
             fn put<B: $crate::wire::Buffer>(&self, out: &mut $crate::wire::Output<'_, B>) {
@@ -302,7 +303,7 @@ macro_rules! wire_fields {
             fn take(
                 input: &mut $crate::wire::Input<$lifetime, '_>,
             ) -> Result<Self, $crate::wire::Malformed> {
-                $(let $field = $crate::wire::wire_fields!(@take input $(, $thread)?);)*
+                $(let $field = $crate::wire::wire_fields!(@take input $(, $thread)? $(; $any)?);)*
                 Ok(Self { $($field),* })
             }
         }
@@ -311,6 +312,9 @@ macro_rules! wire_fields {
     (@put $out:ident, $value:expr, $thread:expr) => { $out.clock($thread, $value) };
     (@take $input:ident) => { $crate::wire::Wire::take($input)? };
     (@take $input:ident, $thread:ident) => { $input.clock($thread)? };
+    (@take $input:ident; any) => {
+        if $input.rest().is_empty() { Default::default() } else { $crate::wire::Wire::take($input)? }
+    };
 }
 pub(crate) use wire_fields;
 

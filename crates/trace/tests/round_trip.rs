@@ -3,7 +3,7 @@
 mod support;
 
 use support::*;
-use trace::event::{Call, Effect, Memory};
+use trace::event::{Call, Effect, Hash, Memory, Switch, SwitchReason};
 use trace::format::{ChunkHeader, Codec, FRAMES, LARGEST_EVENT, LogHeader};
 use trace::{Cursor, Digest, Ending, Event, List, Place, WriteError};
 
@@ -185,6 +185,28 @@ fn a_start_without_the_newest_fields_is_read() {
     log.extend(plain_chunk(0, 1, &raw));
     let mut cursor = Image { log, tail: Vec::new() }.open().unwrap().cursor();
     assert_eq!(cursor.next().unwrap().event, start);
+}
+
+/// What an older minor version of the format did not have.
+#[test]
+fn fields_that_came_later_may_be_missing() {
+    let switch = b"\x06\x01\x02\x14\x03abcdefgh";
+    let hash = b"\x0e\x01\x02abcdefghABCDEFGH";
+    let mut raw = Vec::new();
+    for event in [&switch[..], &hash[..]] {
+        raw.push(event.len() as u8);
+        raw.extend_from_slice(event);
+    }
+    let mut log = writer(1024).into_parts().1;
+    log.extend(plain_chunk(0, 2, &raw));
+    let mut cursor = Image { log, tail: Vec::new() }.open().unwrap().cursor();
+    let registers = Digest(u64::from_le_bytes(*b"abcdefgh"));
+    let reason = SwitchReason::Waiting;
+    let expected = Event::Switch(Switch { from: 1, to: 2, clock: 10, reason, registers, memory: None });
+    assert_eq!(cursor.next().unwrap().event, expected);
+    let memory = Digest(u64::from_le_bytes(*b"ABCDEFGH"));
+    let expected = Event::Hash(Hash { thread: 1, clock: 11, registers, memory, place: None, parts: List::EMPTY });
+    assert_eq!(cursor.next().unwrap().event, expected);
 }
 
 /// What the cursor says if there are no more events.

@@ -8,6 +8,7 @@ use crate::{gdb, pack, rerun, status, voice};
 use clap::Args;
 use engine::{Marks, Observation, Options, Program, Stopped, Wishes};
 use program::copies::Copies;
+use program::space::parse_maps;
 use session::rerun::Plan;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -41,7 +42,7 @@ pub struct Arguments {
     /// Say nothing if the program crashes
     #[arg(long)]
     no_report: bool,
-    /// Compare registers at every switch, and say so at the end
+    /// Compare registers and memory, and say so at the end
     #[arg(long, hide = true)]
     check: bool,
     /// Find out on the way what standard input asks for, and answer on standard output at the end
@@ -74,7 +75,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Err(problem) => return refuse(&problem),
     };
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
-    let wishes = Wishes { output: !arguments.quiet, verify: arguments.check, to: arguments.to };
+    // Who asks, plans or debugs has another use for it than to see what was seen.
+    let watch_memory = arguments.inquire.is_none() && arguments.rerun.is_none() && !arguments.debuggee;
+    let wishes = Wishes { output: !arguments.quiet, verify: arguments.check, watch_memory, to: arguments.to };
     let mut recorded = match session::recorded(&recording, log, wishes) {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
@@ -170,7 +173,8 @@ impl View {
     /// The replay has come to the program's own end.
     pub fn finished(&self, figures: engine::Figures) {
         if self.arguments.check {
-            println!("{AS_RECORDED} {} {} {}", figures.events, figures.switches, figures.calls);
+            let engine::Figures { events, switches, calls, looks } = figures;
+            println!("{AS_RECORDED} {events} {switches} {calls} {looks}");
         }
     }
 
@@ -192,8 +196,8 @@ impl View {
                 voice::say_last(&format!("whodunit: {problem}\n"));
                 status::MACHINE
             }
-            Stopped::Cut { event } => {
-                self.finished(engine::Figures { events: *event, ..engine::Figures::default() });
+            Stopped::Cut { event, figures } => {
+                self.finished(engine::Figures { events: *event, ..*figures });
                 if !self.arguments.check {
                     voice::say_last(&format!(
                         "whodunit: the recording ends here, after event {event}; the program had not ended\n"
@@ -205,8 +209,8 @@ impl View {
                 voice::say_last(&format!("whodunit: stopped before event {event}\n"));
                 0
             }
-            Stopped::Executed { event } => {
-                self.finished(engine::Figures { events: *event, ..engine::Figures::default() });
+            Stopped::Executed { event, figures } => {
+                self.finished(engine::Figures { events: *event, ..*figures });
                 if !self.arguments.check {
                     self.go_on(*event);
                 }
@@ -218,8 +222,10 @@ impl View {
     /// Why a plan did not come to act, if the recording is the reason.
     fn too_early(&self, stopped: &Stopped) -> Option<String> {
         match stopped {
-            Stopped::Cut { event } => Some(format!("the recording ends at event {event}, before the plan came to act")),
-            Stopped::Executed { event } => {
+            Stopped::Cut { event, .. } => {
+                Some(format!("the recording ends at event {event}, before the plan came to act"))
+            }
+            Stopped::Executed { event, .. } => {
                 let next = session::successor(&self.recording, self.log, *event);
                 let next = next.map_or(String::new(), |next| format!("; --process {next} is that program"));
                 Some(format!("the process became another program at event {event}, before the plan came to act{next}"))
@@ -229,16 +235,26 @@ impl View {
     }
 
     fn divergence(&self, divergence: &engine::Divergence) -> String {
-        let engine::Divergence { event, thread, clock, pc, expected, got } = divergence;
+        let engine::Divergence { event, thread, clock, pc, expected, got, memory } = divergence;
         let name = self.recording.folder().display();
+        let file = memory.as_ref().and_then(|range| self.file_at(range.start));
+        let mapping = file.map_or(String::new(), |file| format!("  there:    {file}\n"));
         format!(
             "whodunit: the run went another way than was recorded, at event {event}\n  \
              recorded: {expected}\n  \
-             now:      thread {thread} at {clock}, {pc:#x}: {got}\n  \
+             now:      thread {thread} at {clock}, {pc:#x}: {got}\n{mapping}  \
              what led there: whodunit show --process {} --events {}..{event} {name}\n",
             self.log,
             event.saturating_sub(20),
         )
+    }
+
+    /// The file that is mapped at an address.
+    fn file_at(&self, address: u64) -> Option<String> {
+        let maps = std::fs::read("/proc/self/maps").ok()?;
+        let mappings = parse_maps(&String::from_utf8_lossy(&maps));
+        let mapping = mappings.into_iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
+        Some(self.copies().original(&mapping.path?).display().to_string())
     }
 
     /// Goes on with the program that the guest executed, in a process image of its own.

@@ -35,6 +35,8 @@ enum Verdict {
         events: u64,
         switches: u64,
         calls: u64,
+        /// How often memory was compared.
+        looks: u64,
     },
     /// It was ended before its first event was written.
     NothingRecorded,
@@ -53,8 +55,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let mut exit = 0;
     for &log in recording.logs() {
         let (line, status) = match check(&recording, log) {
-            Verdict::AsRecorded { events, switches, calls } => {
-                (format!("as recorded: {events} events, {switches} switches, {calls} system calls"), 0)
+            Verdict::AsRecorded { events, switches, calls, looks } => {
+                let figures = format!("{events} events, {switches} switches, {calls} system calls");
+                (format!("as recorded: {figures}, memory compared {}", times(looks)), 0)
             }
             Verdict::NothingRecorded => ("nothing was recorded: it was ended before its first event".to_owned(), 0),
             Verdict::AnotherWay(problem) => (format!("NOT as recorded\n{problem}"), status::DIFFERENCE),
@@ -64,6 +67,14 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         exit = exit.max(status);
     }
     ExitCode::from(exit)
+}
+
+fn times(count: u64) -> String {
+    match count {
+        0 => "nowhere".to_owned(),
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
 }
 
 /// Replays one process image in a process of its own, which ends as the program did.
@@ -84,8 +95,8 @@ fn check(recording: &Recording, log: u32) -> Verdict {
     let (said, text) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if let Some(figures) = said.strip_prefix(AS_RECORDED) {
         let mut numbers = figures.split_whitespace().map(|word| word.parse().unwrap_or(0));
-        let [events, switches, calls] = [(); 3].map(|()| numbers.next().unwrap_or(0));
-        return Verdict::AsRecorded { events, switches, calls };
+        let [events, switches, calls, looks] = [(); 4].map(|()| numbers.next().unwrap_or(0));
+        return Verdict::AsRecorded { events, switches, calls, looks };
     }
     let text = text.trim_end().to_owned();
     if said.starts_with(ANOTHER_WAY) { Verdict::AnotherWay(text) } else { Verdict::NotPlayable(text) }

@@ -40,6 +40,7 @@ mod replaying {
     mod levels;
     mod limits;
     pub mod lines;
+    mod memory;
     mod output;
     pub mod place;
     mod rounds;

@@ -46,6 +46,8 @@ pub struct Machine {
     pub(super) figures: Figures,
     /// Output is not written out before so many events have passed.
     pub(super) silent_until: u64,
+    /// It has been said that memory differs.
+    pub(super) has_told_of_memory: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +89,7 @@ impl Machine {
             streams: Streams::default(),
             figures: Figures::default(),
             silent_until: 0,
+            has_told_of_memory: false,
         }
     }
 
@@ -120,6 +123,7 @@ impl Machine {
             Event::Call(call) => return self.call(engine, context, number, call),
             Event::Switch(switch) => return self.switch(engine, context, number, switch),
             Event::Signal(signal) => return self.signal(context, number, signal),
+            Event::Hash(hash) => return self.hash(engine, context, number, hash),
             Event::Registers(registers) => return self.registers(engine, context, registers),
             Event::Change(change) => self.change_file(engine, change),
             Event::Stream(change) => self.streams.set(*change),
@@ -219,6 +223,9 @@ impl Machine {
         if differs {
             return self.diverge(context, number, &describe(&Event::Switch(*switch)));
         }
+        if let Some(stopped) = self.compare_glimpse(engine, context, number, switch) {
+            return stopped;
+        }
         self.figures.switches += 1;
         if !self.ended {
             let aside = self.put_aside(engine, context);
@@ -288,7 +295,7 @@ impl Machine {
         let there = match ending.kind {
             EndKind::Exited(_) => self.pending.is_some() || self.ended,
             EndKind::Killed(_) => self.pending.is_some() || self.faulted.is_some() || self.at_stop,
-            EndKind::Aborted(_) => return Handled::Stop(Stopped::Cut { event: number }),
+            EndKind::Aborted(_) => return Handled::Stop(Stopped::Cut { event: number, figures: self.figures }),
         };
         // Killed between a call and the next instruction.
         let pc = ending.backtrace.iter().next().unwrap_or(context.pc);
@@ -313,7 +320,7 @@ impl Machine {
         kernel::call(libc::SYS_write as u64, arguments);
     }
 
-    fn diverge(&self, context: &Context, event: u64, expected: &str) -> Handled {
+    pub(super) fn diverge(&self, context: &Context, event: u64, expected: &str) -> Handled {
         let got = match (self.pending, self.faulted, self.at_stop) {
             (Some(pending), ..) => describe_call(pending.number, Some(pending.arguments), None),
             (_, Some(fault), _) => format!("signal {} at {:#x}", fault.signal, fault.address),
@@ -331,6 +338,7 @@ impl Machine {
             pc: context.pc,
             expected: expected.to_owned(),
             got: got.to_owned(),
+            memory: None,
         }))
     }
 }

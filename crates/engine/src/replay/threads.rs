@@ -20,6 +20,10 @@ pub struct Aside {
 }
 
 impl Aside {
+    pub fn stack_pointer(&self) -> u64 {
+        self.gpr[RSP]
+    }
+
     pub fn pending(&self) -> Option<Pending> {
         self.pending
     }

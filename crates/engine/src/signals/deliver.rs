@@ -220,6 +220,17 @@ impl From<SignalPlace> for Moment {
     }
 }
 
+impl Moment {
+    fn place(self) -> SignalPlace {
+        match self {
+            Moment::AtInstruction => SignalPlace::AtInstruction,
+            Moment::AtEvent => SignalPlace::AtClock,
+            Moment::InCall => SignalPlace::InsideCall,
+            Moment::Between => SignalPlace::AfterCall,
+        }
+    }
+}
+
 /// Ends the process by a signal, as the kernel would have, after the report.
 pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fault>, moment: Moment) -> ! {
     let threads = engine.threads();
@@ -231,6 +242,7 @@ pub fn die(engine: &Engine, context: &mut Context, signal: i32, fault: Option<Fa
         let between = if moment == Moment::Between { [BETWEEN].as_slice() } else { &[] };
         let backtrace = engine.backtrace(context.thread, &threads);
         let kind = EndKind::Killed(Death { signal: signal as u32, code, address });
+        writing.take_stock(engine, context, moment.place(), true);
         writing.end(context, kind, &backtrace, between);
     }
     die_with(engine, context, signal, fault, threads)

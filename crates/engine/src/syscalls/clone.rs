@@ -11,7 +11,7 @@ use crate::signals::{deliver, frame, host};
 use guest::effects::Prepared;
 use sched::ThreadId;
 use std::sync::mpsc;
-use trace::event::{EndKind, Event, Fork, Thread, ThreadEnd};
+use trace::event::{EndKind, Event, Fork, SignalPlace, Thread, ThreadEnd};
 
 /// What a `clone`, `fork` or `vfork` asks for.
 #[derive(Clone, Copy, Debug)]
@@ -197,6 +197,8 @@ fn host_thread(engine: &'static Engine, seed: Seed, tell: &mpsc::Sender<(i32, u3
 fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64 {
     engine.settle_observer();
     let child_log = engine.writing().map(|writing| writing.journal().before_fork());
+    // The child may get what a call of another thread has written that a replay does not know of yet.
+    let is_blurred = !engine.turn.reach_of_others(context).is_empty();
     let held = engine.turn.hold();
     let world = engine.world();
     let pid = if request.flags & !ORDINARY == 0 && request.flags & 0xff == libc::SIGCHLD as u64 {
@@ -214,6 +216,9 @@ fn fork(engine: &'static Engine, context: &mut Context, request: Request) -> i64
         }
         writing.journal().after_fork(pid == 0);
         writing.forked();
+        if pid == 0 && is_blurred {
+            writing.stock.blur();
+        }
     }
     if pid == 0 {
         become_child(engine, context, request);
@@ -313,7 +318,10 @@ pub fn exit_process(engine: &Engine, context: &mut Context, status: u64) -> Answ
         return exit_thread(engine, context, status);
     }
     if !context.is_vfork_child {
-        write_down(engine, |writing| writing.end(context, EndKind::Exited(status as i32 & 0xff), &[], &[]));
+        write_down(engine, |writing| {
+            writing.take_stock(engine, context, SignalPlace::InsideCall, true);
+            writing.end(context, EndKind::Exited(status as i32 & 0xff), &[], &[]);
+        });
         engine.finish();
     }
     kernel::call(libc::SYS_exit_group as u64, [status, 0, 0, 0, 0, 0]);

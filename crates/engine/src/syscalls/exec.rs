@@ -9,7 +9,7 @@ use crate::shield;
 use crate::signals::{Action, SYNCHRONOUS, deliver, host};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use trace::event::{Event, Exec};
+use trace::event::{Event, Exec, SignalPlace};
 
 /// What begins the word that passes a filter of system calls on.
 pub const FILTER: &[u8] = b"filter=";
@@ -39,6 +39,7 @@ fn attempt(engine: &Engine, context: &mut Context, number: u64, arguments: Argum
             Some(writing) => {
                 if !context.is_other_process() {
                     let (thread, clock) = (context.thread, context.clock());
+                    writing.take_stock(engine, context, SignalPlace::InsideCall, true);
                     writing.note(&Event::Exec(Exec { thread, clock, next_log: 0 }));
                 }
                 let words = writing.words_for_exec(context);

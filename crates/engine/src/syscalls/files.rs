@@ -181,21 +181,31 @@ pub fn duplicate(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
 
 /// Leaves the engine's descriptors out of listings of the guest's own descriptor directory.
 pub fn list_directory(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
-    let result = kernel::call(number, arguments);
-    let watched = engine.world().process.directories.contains(&(arguments[0] as i32));
-    if result <= 0 || !watched || number as i64 != libc::SYS_getdents64 {
-        return result;
+    let [directory, buffer, size, ..] = arguments;
+    let watched = engine.world().process.directories.contains(&(directory as i32));
+    if !watched || number as i64 != libc::SYS_getdents64 {
+        return kernel::call(number, arguments);
     }
-    let mut entries = vec![0u8; result as usize];
-    if kernel::read_bytes(arguments[1], &mut entries).is_err() {
-        return result;
-    }
-    let kept = without_private(engine, &entries);
-    match kernel::write_bytes(arguments[1], &kept) {
-        Ok(()) => kept.len() as i64,
-        Err(_) => error(libc::EFAULT),
+    // The guest's own buffer gets no more than what is left, as from a directory without the engine's descriptors.
+    let mut entries = vec![0u8; LARGEST_LISTING.min(size as u32 as usize)];
+    loop {
+        let own = [directory, entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 0];
+        let result = kernel::call(number, own);
+        if result <= 0 {
+            return result;
+        }
+        let kept = without_private(engine, &entries[..result as usize]);
+        if kernel::write_bytes(buffer, &kept).is_err() {
+            return error(libc::EFAULT);
+        }
+        if !kept.is_empty() {
+            return kept.len() as i64;
+        }
     }
 }
+
+/// More than the C library asks for at a time.
+const LARGEST_LISTING: usize = 1 << 20;
 
 fn without_private(engine: &Engine, entries: &[u8]) -> Vec<u8> {
     const NAME: usize = 19;

@@ -19,6 +19,7 @@ use crate::kernel::{self, Arguments};
 use crate::signals::deliver;
 use guest::effects::{self, Prepared};
 use guest::syscall::{self, Class, Restart, Syscall};
+use trace::event::SignalPlace;
 
 pub use exec::FILTER;
 pub use filter::Filters;
@@ -56,7 +57,12 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         context.standing = Standing::AfterCall;
         return flow;
     }
-    let prepared = engine.writing().map(|_| effects::prepare(number, &arguments, &GuestMemory));
+    let prepared = engine.writing().map(|writing| {
+        if writing.stock.is_due(context) {
+            writing.take_stock(engine, context, SignalPlace::InsideCall, false);
+        }
+        effects::prepare(number, &arguments, &GuestMemory)
+    });
     let flow = carry_out(engine, context, number, arguments, prepared.as_ref());
     context.standing = Standing::AfterCall;
     flow

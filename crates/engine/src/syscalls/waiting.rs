@@ -213,19 +213,23 @@ fn selected(arguments: Arguments) -> Option<Vec<libc::pollfd>> {
     Some(polls)
 }
 
-/// The descriptor sets of a `select`, which every try overwrites.
+/// What every try overwrites, though the call has not ended: the descriptor sets of a `select`, the results of a `poll`.
 struct Sets(Vec<(u64, Vec<u8>)>);
 
 impl Sets {
     fn save(number: u64, arguments: Arguments) -> Sets {
+        let (places, length) = match number as i64 {
+            libc::SYS_select | libc::SYS_pselect6 => {
+                (&arguments[1..4], (arguments[0].min(65_536) as usize).div_ceil(64) * 8)
+            }
+            libc::SYS_poll | libc::SYS_ppoll => (&arguments[..1], arguments[1].min(65_536) as usize * 8),
+            _ => (&arguments[..0], 0),
+        };
         let mut sets = Vec::new();
-        if matches!(number as i64, libc::SYS_select | libc::SYS_pselect6) {
-            let length = (arguments[0].min(65_536) as usize).div_ceil(64) * 8;
-            for &address in arguments[1..4].iter().filter(|&&address| address != 0) {
-                let mut bytes = vec![0; length];
-                if kernel::read_bytes(address, &mut bytes).is_ok() {
-                    sets.push((address, bytes));
-                }
+        for &address in places.iter().filter(|&&address| address != 0) {
+            let mut bytes = vec![0; length];
+            if kernel::read_bytes(address, &mut bytes).is_ok() {
+                sets.push((address, bytes));
             }
         }
         Sets(sets)

@@ -3,13 +3,14 @@
 use super::{Choice, Outcome, SHARED_INTERVAL, State, Status, Thread, Turn, Wait};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::journal::register_digest;
+use crate::journal::{Writing, register_digest};
 use crate::kernel;
+use crate::stock::Reach;
 use sched::{Reason, SwitchPoint, ThreadId};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trace::Digest;
-use trace::event::{Event, Switch, SwitchReason, ThreadEnd};
+use trace::event::{Event, Glimpse, Switch, SwitchReason, ThreadEnd};
 
 impl State {
     pub(super) fn thread(&mut self, context: &Context) -> &mut Thread {
@@ -88,7 +89,8 @@ impl State {
 
     /// A run that is written down tells every switch.
     pub(super) fn write_down(&self, reason: Reason, from: ThreadId, to: ThreadId) {
-        let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
+        let Some(engine) = Engine::if_started() else { return };
+        let Some(writing) = engine.writing() else { return };
         let thread = self.threads.get(&from);
         let (clock, registers) = thread.map_or((0, Digest(0)), |thread| {
             thread.context.with(|context| (context.clock(), register_digest(context)))
@@ -99,7 +101,27 @@ impl State {
             (Reason::Yielded, _) => SwitchReason::Yielded,
             _ => SwitchReason::Waiting,
         };
-        writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers }));
+        let memory = self.glimpse(engine, writing, from);
+        writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers, memory }));
+        if let Some(thread) = self.threads.get(&to) {
+            thread.context.with(|context| writing.stock.count(context));
+        }
+    }
+
+    fn glimpse(&self, engine: &Engine, writing: &Writing, from: ThreadId) -> Option<Glimpse> {
+        let reach = self.reach_of_others(from);
+        let world = engine.world();
+        let glimpse = |context: Option<&Context>| writing.stock.glimpse(&world.space, &reach, context);
+        match self.threads.get(&from) {
+            Some(thread) => thread.context.with(|context| glimpse(Some(context))),
+            None => glimpse(None),
+        }
+    }
+
+    /// What calls of threads other than this one may write to at any time.
+    pub(super) fn reach_of_others(&self, me: ThreadId) -> Reach {
+        let others = self.threads.iter().filter(|(id, _)| **id != me);
+        others.fold(Reach::default(), |reach, (_, thread)| reach.and(&thread.reach))
     }
 
     /// Sees to it that some thread waits in the kernel for all that is waited for just now.
@@ -179,6 +201,11 @@ impl State {
                 .values()
                 .all(|thread| matches!(thread.status, Status::Waiting { wait: Wait::Futex { .. }, deadline: None }))
     }
+}
+
+/// Whether the run is recorded.
+pub(super) fn is_written_down() -> bool {
+    Engine::if_started().and_then(Engine::writing).is_some()
 }
 
 /// Writes down that a thread is gone.

@@ -81,7 +81,8 @@ pub fn event(rng: &mut Rng, kind: usize) -> Event<'static> {
         3 => Event::Memory(Memory { thread, address: rng.number(), bytes: rng.bytes(300) }),
         4 => Event::Call(call(rng)),
         5 => {
-            Event::Switch(Switch { from: thread, to: rng.small(), clock, reason: reason(rng), registers: rng.digest() })
+            let (to, reason, registers, memory) = (rng.small(), reason(rng), rng.digest(), rng.maybe(glimpse));
+            Event::Switch(Switch { from: thread, to, clock, reason, registers, memory })
         }
         6 => Event::Signal(signal(rng)),
         7 => {
@@ -93,7 +94,7 @@ pub fn event(rng: &mut Rng, kind: usize) -> Event<'static> {
         10 => Event::Fork(Fork { thread, clock, child_pid: rng.small(), child_log: rng.small() }),
         11 => Event::Exec(Exec { thread, clock, next_log: rng.small() }),
         12 => Event::Output(Written { thread, descriptor: rng.signed() as i32, bytes: rng.bytes(200) }),
-        13 => Event::Hash(Hash { thread, clock, registers: rng.digest(), memory: rng.digest() }),
+        13 => Event::Hash(hash(rng, thread, clock)),
         14 => Event::Note(Note { thread: rng.maybe(Rng::small), text: rng.text() }),
         15 => Event::End(end(rng)),
         16 => Event::Registers(Registers { thread, values: rng.list(21, Rng::number) }),
@@ -104,6 +105,17 @@ pub fn event(rng: &mut Rng, kind: usize) -> Event<'static> {
         }
         _ => Event::Unknown { kind: 100 + rng.below(100) as u8, bytes: rng.bytes(50) },
     }
+}
+
+fn glimpse(rng: &mut Rng) -> Glimpse {
+    let page = rng.maybe(|rng| Page { address: rng.number(), digest: rng.digest() });
+    Glimpse { stack: rng.maybe(Rng::digest), page }
+}
+
+fn hash(rng: &mut Rng, thread: u32, clock: u64) -> Hash<'static> {
+    let part = |rng: &mut Rng| MemoryPart { address: rng.number(), length: rng.number(), digest: rng.digest() };
+    let (registers, memory, parts) = (rng.digest(), rng.digest(), rng.list(9, part));
+    Hash { thread, clock, registers, memory, place: Some(SignalPlace::InsideCall), parts }
 }
 
 fn start(rng: &mut Rng) -> Start<'static> {

@@ -294,11 +294,11 @@ fn ending(why: &Why) -> Option<Reason> {
                 "the replay went another way than was recorded, at event {}: {} was recorded, {} came",
                 divergence.event, divergence.expected, divergence.got
             ),
-            Stopped::Cut { event } => {
+            Stopped::Cut { event, .. } => {
                 format!("the recording ends here, after event {event}; the program had not ended")
             }
             Stopped::Asked { event } => format!("stopped before event {event}"),
-            Stopped::Executed { event } => {
+            Stopped::Executed { event, .. } => {
                 format!("the program executes another one here, at event {event}; see `whodunit show` for its process")
             }
             Stopped::NoFile(problem) => problem.clone(),

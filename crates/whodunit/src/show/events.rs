@@ -78,7 +78,10 @@ pub fn describe(event: &Event<'_>) -> String {
         Event::Exec(Exec { next_log: 0, .. }) => "executes a program".to_owned(),
         Event::Exec(exec) => format!("executes a program, {}", exec.next_log),
         Event::Output(output) => describe_output(output),
-        Event::Hash(hash) => format!("registers {}, memory {}", hash.registers, hash.memory),
+        Event::Hash(hash) => {
+            let bytes = hash.parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.length));
+            format!("registers {}, memory {} of {}", hash.registers, hash.memory, size(bytes))
+        }
         Event::Registers(registers) => {
             let pc = registers.values.iter().nth(PROGRAM_COUNTER);
             format!("registers of T{}{}", registers.thread, pc.map(|pc| format!(", pc {pc:#x}")).unwrap_or_default())

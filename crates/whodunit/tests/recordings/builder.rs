@@ -184,7 +184,7 @@ impl OpenLog {
     }
 
     pub fn switch(&mut self, from: u32, to: u32, clock: u64, reason: SwitchReason) {
-        self.add(Event::Switch(Switch { from, to, clock, reason, registers: Digest(0) }));
+        self.add(Event::Switch(Switch { from, to, clock, reason, registers: Digest(0), memory: None }));
     }
 
     pub fn thread(&mut self, parent: u32, clock: u64, child: u32, tid: u32) -> u64 {
