@@ -11,7 +11,7 @@ use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::sync::Arc;
 use trace::Recording;
@@ -65,22 +65,34 @@ pub struct Subject<'a> {
 
 /// Replays with a task, in a process of its own.
 pub fn ask(subject: &Subject<'_>, task: &Task) -> Result<Value, Trouble> {
-    let output = replay(subject, task).map_err(Trouble::Refused)?;
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim_end();
-        Trouble::Refused(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
-    })
+    let output = replay(subject, task)?.output().map_err(not_started)?;
+    serde_json::from_slice(&output.stdout).map_err(|_| said(&output.stderr))
 }
 
-fn replay(subject: &Subject<'_>, task: &Task) -> Result<Output, String> {
-    let failed = |error: std::io::Error| format!("cannot start a replay: {error}");
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+/// The same, for a task that answers as it goes: whoever started it reads its standard output and error.
+pub fn start(subject: &Subject<'_>, task: &Task) -> Result<Child, Trouble> {
+    replay(subject, task)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_started)
+}
+
+/// What a replay says if it cannot answer.
+pub fn said(errors: &[u8]) -> Trouble {
+    let said = String::from_utf8_lossy(errors);
+    let said = said.trim_end();
+    Trouble::Refused(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
+}
+
+fn not_started(error: std::io::Error) -> Trouble {
+    Trouble::Refused(format!("cannot start a replay: {error}"))
+}
+
+fn replay(subject: &Subject<'_>, task: &Task) -> Result<Command, Trouble> {
+    let mut command = Command::new(std::env::current_exe().map_err(not_started)?);
     command.args(["replay", "--quiet", "--no-report", "--process"]).arg(subject.log.to_string());
     if let Some(until) = subject.until {
         command.arg("--to").arg(until.to_string());
     }
-    let words = serde_json::to_string(task).map_err(|error| format!("cannot say what the replay is for: {error}"))?;
+    let unsaid = |error| Trouble::Refused(format!("cannot say what the replay is for: {error}"));
+    let words = serde_json::to_string(task).map_err(unsaid)?;
     command.arg("--inquire").arg(words).arg(subject.folder).stdin(Stdio::null());
-    command.output().map_err(failed)
+    Ok(command)
 }

@@ -12,6 +12,7 @@ mod last_write;
 mod ls;
 mod machine;
 mod memory;
+mod naming;
 mod pack;
 mod place;
 mod record;
@@ -27,6 +28,7 @@ mod show;
 mod start;
 mod stats;
 mod study;
+mod tracing;
 mod verify;
 mod voice;
 
@@ -81,6 +83,8 @@ enum Verb {
     /// Tell who wrote what is in memory: thread, function, line, old and new value
     #[command(name = "last-write")]
     LastWrite(last_write::Arguments),
+    /// Write down what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
+    Trace(tracing::Arguments),
     /// Put a recording and all that its replay needs into one file
     Pack(pack::Arguments),
     /// Tell whether this machine suits, and what to change
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Verb::Show(arguments) => show::run(arguments),
         Verb::Rm(arguments) => rm::run(arguments),
         Verb::LastWrite(arguments) => last_write::run(&arguments),
+        Verb::Trace(arguments) => tracing::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),
         Verb::Doctor => examine_machine(),
     }

@@ -1,7 +1,7 @@
 //! Analyses of an observed replay, by what its event stream tells.
 
 mod functions;
-mod lines;
+pub mod lines;
 
 use crate::inquiry::Inquiry;
 use crate::scene::Scene;
@@ -19,8 +19,8 @@ use trace::stream::Listener;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Study {
-    /// Every event, a line each.
-    Lines,
+    /// What is selected of it, a line each.
+    Lines(lines::Selection),
 }
 
 /// A listener that has something to say in the end.
@@ -37,7 +37,10 @@ struct Studying<S> {
 pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
     let functions = Functions::of(recording, log);
     match study {
-        Study::Lines => Box::new(Studying::new(lines::Lines::default(), functions, Detail::Values)),
+        Study::Lines(selection) => {
+            let detail = lines::Lines::detail(&selection);
+            Box::new(Studying::new(lines::Lines::new(selection), functions, detail))
+        }
     }
 }
 
