@@ -75,6 +75,14 @@ impl Variables {
         Some(described(&global.name, offset - start, global.size, inner, None, global.declared))
     }
 
+    /// The thread-local variable of the program itself that an address is in, in the thread with this thread pointer.
+    pub fn describe_thread_local_at(&self, address: GuestAddress, thread_pointer: u64, size: u64) -> Option<Described> {
+        let program = self.all_modules().find(|module| module.is_program)?;
+        let start = program.thread_local_start(thread_pointer)?;
+        let offset = address.0.checked_sub(start).filter(|_| address.0 < thread_pointer)?;
+        self.describe_thread_local(&Place::ThreadLocal { module: program.module_idx, offset }, size)
+    }
+
     /// The local of the frame that `scope` gives, if `address` is in one of them.
     pub fn describe_local(&self, address: GuestAddress, size: u64, scope: &Scope<'_>) -> Option<Described> {
         let locals = self.locals(scope.code?);

@@ -7,6 +7,7 @@ use crate::space::{AddressSpace, FileVma, GuestAddress, Module};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// More instructions than any function has that this is meant for.
 const LONGEST: usize = 20_000;
@@ -27,6 +28,11 @@ impl AddressSpace {
     /// The functions that mean something to the caller, by any of their names, in order of address.
     pub fn functions_meaning<T: Copy>(&self, meaning: impl Fn(&str) -> Option<T>) -> Vec<NamedFunction<T>> {
         self.modules().flat_map(|(_, module)| in_module(module, &meaning)).collect()
+    }
+
+    /// The code of the functions whose symbols have a size and a wanted name, demangled or not, in order of address.
+    pub(crate) fn code_named(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<GuestAddress>> {
+        self.modules().flat_map(|(_, module)| sized_in_module(module, &is_wanted)).collect()
     }
 }
 
@@ -50,15 +56,34 @@ fn in_module<T: Copy>(module: &Module, meaning: &impl Fn(&str) -> Option<T>) -> 
     found.collect()
 }
 
+fn sized_in_module(module: &Module, is_wanted: &impl Fn(&str) -> bool) -> Vec<Range<GuestAddress>> {
+    let mut ranges = BTreeSet::new();
+    for image in [module.image(), module.debug_image()].into_iter().flatten() {
+        for (name, address, size) in symbols(image) {
+            let end = address.saturating_add(size);
+            if size > 0 && (is_wanted(&name) || is_wanted(&addr2line::demangle_auto(name.as_str().into(), None))) {
+                ranges.insert((module.guest_address(FileVma(address)), module.guest_address(FileVma(end))));
+            }
+        }
+    }
+    ranges.into_iter().map(|(start, end)| start..end).collect()
+}
+
 fn named<T>(image: &Image, meaning: &impl Fn(&str) -> Option<T>) -> BTreeMap<u64, T> {
-    let Some(file) = image.file() else { return BTreeMap::new() };
+    let meant = symbols(image).into_iter().filter_map(|(name, address, _)| Some((address, meaning(&name)?)));
+    meant.collect()
+}
+
+/// Name, address and size of a file's functions. Versions are for the linker: `malloc@@GLIBC_2.2.5`.
+fn symbols(image: &Image) -> Vec<(String, u64, u64)> {
+    let Some(file) = image.file() else { return Vec::new() };
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let functions = symbols.filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
-    let meant = functions.filter_map(|symbol| {
-        let name = symbol.name().ok()?;
-        Some((symbol.address(), meaning(name.split('@').next()?)?))
+    let facts = functions.filter_map(|symbol| {
+        let name = symbol.name().ok()?.split('@').next()?.to_owned();
+        Some((name, symbol.address(), symbol.size()))
     });
-    meant.collect()
+    facts.collect()
 }
 
 #[derive(Default)]

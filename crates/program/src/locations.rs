@@ -35,6 +35,8 @@ pub(crate) struct LocationFrame<'a> {
     pub function: Option<EntryId>,
     pub registers: Option<&'a Registers>,
     pub memory: Option<&'a dyn Memory>,
+    /// What the stack pointer was before the call that made the frame, if that is known without registers.
+    pub frame_address: Option<u64>,
     /// Where the module's thread-local block starts in the current thread.
     pub thread_local_start: Option<u64>,
 }
@@ -236,6 +238,9 @@ impl Evaluator<'_> {
 
     /// Address of the frame: what the stack pointer was before the call that made it.
     fn frame_address(&self) -> Result<u64, Stop> {
+        if let Some(known) = self.frame.frame_address {
+            return Ok(known);
+        }
         let registers = self.frame.registers.ok_or(Stop::NeedsFrame)?;
         let memory = self.frame.memory.ok_or(Stop::NeedsFrame)?;
         let address = self.frame.address.ok_or(Stop::NeedsFrame)?;

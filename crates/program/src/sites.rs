@@ -157,12 +157,25 @@ impl Variables {
         Site { target: self.evaluate(expression, &scope), code: Some(code), function }
     }
 
+    /// The code of all functions of a name, qualified or not. Those that only a symbol table knows count if debug
+    /// information knows none.
+    pub fn code_of_function(&self, name: &str) -> Result<Vec<Range<GuestAddress>>, WhereError> {
+        let declared: Vec<_> = self.functions_named(name).into_iter().flat_map(|function| function.code).collect();
+        let code =
+            if declared.is_empty() { self.space().code_named(|symbol| name_matches(symbol, name)) } else { declared };
+        if code.is_empty() { Err(self.no_function(name)) } else { Ok(code) }
+    }
+
+    fn no_function(&self, name: &str) -> WhereError {
+        let names = self.all_modules().filter_map(|module| module.debug_info.as_ref());
+        let names = names.flat_map(|(_, declarations)| declarations.functions_by_name.keys().map(String::as_str));
+        WhereError::NoFunction { name: name.to_owned(), nearest: nearest(name, names) }
+    }
+
     fn function_sites(&self, name: &str, expression: &Expression, scope: &Scope<'_>) -> Result<Vec<Site>, WhereError> {
         let entries = self.function_entries(name);
         if entries.is_empty() {
-            let names = self.all_modules().filter_map(|module| module.debug_info.as_ref());
-            let names = names.flat_map(|(_, declarations)| declarations.functions_by_name.keys().map(String::as_str));
-            return Err(WhereError::NoFunction { name: name.to_owned(), nearest: nearest(name, names) });
+            return Err(self.no_function(name));
         }
         let sites = entries.into_iter().flat_map(|(module, entry)| self.sites_in(module, entry, expression, scope));
         Ok(sites.collect())

@@ -33,6 +33,8 @@ pub struct Scope<'a> {
     pub memory: Option<&'a dyn Memory>,
     /// The thread's FS base.
     pub thread_pointer: Option<u64>,
+    /// What the stack pointer was before the call that made the frame, where it is known without `registers`.
+    pub frame_address: Option<u64>,
 }
 
 /// A variable that exists as long as the program or a thread does.
@@ -158,6 +160,7 @@ impl Variables {
             function: Some(local.frame_function),
             registers: scope.registers,
             memory: scope.memory,
+            frame_address: scope.frame_address,
             thread_local_start: scope.thread_pointer.and_then(|pointer| module.thread_local_start(pointer)),
         };
         match locations::locate(debug_info, &frame, local.entry, local.size) {

@@ -21,7 +21,7 @@ use outside::Outside;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
-use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
+use trace::stream::{Access, AccessKind, Event, Listener, Moment, Site, Thread};
 
 /// What marked instructions mean: the first instruction of a function that plays a role, or a return from one.
 pub type Roles = BTreeMap<u64, Role>;
@@ -66,6 +66,8 @@ enum Told {
         address: u64,
         size: u64,
     },
+    /// An event of the recording has been carried out, and this is the next.
+    Coming(Moment),
 }
 
 impl<L: Listener + 'static> Streaming<L> {
@@ -92,9 +94,19 @@ impl<L: Listener + 'static> Streaming<L> {
 
     /// The replay has carried out an event.
     pub fn passed(&self, passed: &Passed<'_>) {
-        let told = lock(&self.shared.outside).tell(passed);
-        if !told.is_empty() {
-            lock(&self.shared.queue).push_back((passed.batches, told));
+        let mut told = lock(&self.shared.outside).tell(passed);
+        let event = passed.number.saturating_add(1);
+        told.push(Told::Coming(Moment { event, inherited: passed.inherited }));
+        let mut queue = lock(&self.shared.queue);
+        match queue.back_mut() {
+            // Of events that nothing happens between, the last tells all.
+            Some((at, waiting)) if *at == passed.batches => {
+                if let ([Told::Coming(_)], Some(Told::Coming(_))) = (&told[..], waiting.last()) {
+                    waiting.pop();
+                }
+                waiting.append(&mut told);
+            }
+            _ => queue.push_back((passed.batches, told)),
         }
     }
 
@@ -197,6 +209,7 @@ impl<L: Listener> Teller<L> {
     fn tell(&mut self, told: Told) {
         match told {
             Told::Event(thread, event) => self.listener.event(thread, &event),
+            Told::Coming(moment) => self.listener.coming(moment),
             Told::Created { thread, child, pointer } => {
                 self.calls.created(child, pointer);
                 self.listener.event(thread, &Event::Created { child });

@@ -95,6 +95,14 @@ pub enum Event {
     SystemCall { number: u64, result: u64 },
 }
 
+/// A moment of a run: the recording's event that comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Moment {
+    pub event: u64,
+    /// The event is one of a parent's, before the process was forked.
+    pub inherited: bool,
+}
+
 /// Who is told a stream.
 pub trait Listener: Send {
     /// The accesses of one thread, in program order. They stand after all that was told before.
@@ -104,6 +112,8 @@ pub trait Listener: Send {
         self.accesses(thread, std::slice::from_ref(access));
     }
     fn event(&mut self, thread: Thread, event: &Event);
+    /// All that is told from here on happens on the way to an event of the recording, or is what that event does.
+    fn coming(&mut self, _moment: Moment) {}
     /// A site is about to be named for the first time: the address of its instruction.
     fn site(&mut self, site: Site, pc: u64);
     /// The stream is over.

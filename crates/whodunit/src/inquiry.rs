@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use trace::Recording;
 
@@ -57,27 +57,35 @@ pub struct Subject<'a> {
 
 /// Replays with a task, in a process of its own.
 pub fn ask(subject: &Subject<'_>, task: &Task) -> Result<Value, Trouble> {
-    let output = replay(subject, task).map_err(Trouble::Refused)?;
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim_end();
-        Trouble::Refused(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
-    })
+    let output = start(subject, task)?.wait_with_output().map_err(not_started)?;
+    serde_json::from_slice(&output.stdout).map_err(|_| said(&output.stderr))
 }
 
-fn replay(subject: &Subject<'_>, task: &Task) -> Result<Output, String> {
-    let failed = |error: std::io::Error| format!("cannot start a replay: {error}");
-    let words = serde_json::to_vec(task).map_err(|error| format!("cannot say what the replay is for: {error}"))?;
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+/// The same, for a task that answers as it goes: whoever started it reads its standard output and error.
+pub fn start(subject: &Subject<'_>, task: &Task) -> Result<Child, Trouble> {
+    let unsaid = |error| Trouble::Refused(format!("cannot say what the replay is for: {error}"));
+    let words = serde_json::to_vec(task).map_err(unsaid)?;
+    let mut command = Command::new(std::env::current_exe().map_err(not_started)?);
     command.args(["replay", "--quiet", "--no-report", "--inquire", "--process"]).arg(subject.log.to_string());
     if let Some(until) = subject.until {
         command.arg("--to").arg(until.to_string());
     }
     command.arg(subject.folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = command.spawn().map_err(not_started)?;
     // A replay that refuses does not read; it says why.
     let _ = child.stdin.take().map(|mut input| input.write_all(&words));
-    child.wait_with_output().map_err(failed)
+    Ok(child)
+}
+
+/// What a replay says if it cannot answer.
+pub fn said(errors: &[u8]) -> Trouble {
+    let said = String::from_utf8_lossy(errors);
+    let said = said.trim_end();
+    Trouble::Refused(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
+}
+
+fn not_started(error: std::io::Error) -> Trouble {
+    Trouble::Refused(format!("cannot start a replay: {error}"))
 }
 
 /// The task of this replay, from its standard input.

@@ -8,6 +8,7 @@ mod search;
 mod text;
 mod watch;
 
+pub use answer::{hexadecimal, plain};
 pub use search::{Question, Search};
 
 use crate::inquiry::{self, Subject, Task};
@@ -21,7 +22,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
-use trace::Store;
+use trace::{Recording, Store};
 
 /// More is not watched at once.
 const LONGEST: u64 = 1 << 16;
@@ -82,17 +83,11 @@ fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
     let recording = pack::open(&arguments.recording).map_err(Trouble::Refused)?;
     pack::warn_of_processor(&recording);
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
-    let ask = |watched: Option<Range<u64>>, limit: usize| {
-        let question = Question { place: arguments.place.clone(), watched, at: arguments.at, limit };
-        ask(recording.folder(), log, question)
-    };
-    let watched = match *place {
-        Where::Address { address, length: Some(length) } => (address.0, length),
-        _ => located(&ask(None, 0)?).map_err(|problem| elsewhere(problem, arguments, recording.logs().len()))?,
-    };
-    let range = checked(watched)?;
+    let sought = Sought { recording: &recording, process: arguments.process, at: arguments.at };
+    let range = checked(locate(&sought, place, &arguments.place)?)?;
     let limit = if arguments.all { arguments.limit as usize } else { 1 };
-    let mut answer = ask(Some(range), limit)?;
+    let question = Question { place: arguments.place.clone(), watched: Some(range), at: arguments.at, limit };
+    let mut answer = ask(recording.folder(), log, question)?;
     let folder = recording.folder();
     // A path needs no store.
     let name = Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder));
@@ -114,6 +109,26 @@ fn tell(arguments: &Arguments, place: &Where) -> Result<(), Trouble> {
     recordings::print(&text::render(&answer, &asked, sources, recordings::paint()))
 }
 
+/// Of what, and when, a place is sought.
+pub struct Sought<'a> {
+    pub recording: &'a Recording,
+    /// None for the first process.
+    pub process: Option<u32>,
+    /// None for the end.
+    pub at: Option<u64>,
+}
+
+/// Address and length of a place, which may take a replay to find. `typed` is what the place was read from.
+pub fn locate(sought: &Sought<'_>, place: &Where, typed: &str) -> Result<(u64, u64), Trouble> {
+    if let Where::Address { address, length: Some(length) } = *place {
+        return Ok((address.0, length));
+    }
+    let log = sought.process.or_else(|| sought.recording.logs().first().copied()).unwrap_or(1);
+    let question = Question { place: typed.to_owned(), watched: None, at: sought.at, limit: 0 };
+    let answer = ask(sought.recording.folder(), log, question)?;
+    located(&answer).map_err(|problem| elsewhere(problem, sought))
+}
+
 fn located(answer: &Value) -> Result<(u64, u64), String> {
     match (answer["address"].as_u64(), answer["length"].as_u64()) {
         (Some(address), Some(length)) => Ok((address, length)),
@@ -122,8 +137,8 @@ fn located(answer: &Value) -> Result<(u64, u64), String> {
 }
 
 /// A name may belong to another of the programs that were recorded.
-fn elsewhere(problem: String, arguments: &Arguments, programs: usize) -> Trouble {
-    let is_first_of_many = arguments.process.is_none() && programs > 1;
+fn elsewhere(problem: String, sought: &Sought<'_>) -> Trouble {
+    let is_first_of_many = sought.process.is_none() && sought.recording.logs().len() > 1;
     let hint = "; only the first process was asked, --process tells another (`whodunit show` lists them)";
     Trouble::Refused(if is_first_of_many { problem + hint } else { problem })
 }

@@ -13,6 +13,7 @@ mod last_write;
 mod ls;
 mod machine;
 mod memory;
+mod naming;
 mod pack;
 mod place;
 mod races;
@@ -31,6 +32,7 @@ mod stacks;
 mod start;
 mod stats;
 mod study;
+mod tracing;
 mod verify;
 mod voice;
 
@@ -90,6 +92,8 @@ enum Verb {
     Races(races::Arguments),
     /// Show findings that were kept as JSON, or write them in another format
     Render(render::Arguments),
+    /// Write down what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
+    Trace(tracing::Arguments),
     /// Put a recording and all that its replay needs into one file
     Pack(pack::Arguments),
     /// Tell whether this machine suits, and what to change
@@ -117,6 +121,7 @@ fn main() -> ExitCode {
         Verb::LastWrite(arguments) => last_write::run(&arguments),
         Verb::Races(arguments) => races::run(&arguments),
         Verb::Render(arguments) => render::run(&arguments),
+        Verb::Trace(arguments) => tracing::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),
         Verb::Doctor => examine_machine(),
     }

@@ -76,7 +76,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     };
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     // Who asks, plans or debugs has another use for it than to see what was seen.
-    let watch_memory = arguments.inquire.is_none() && arguments.rerun.is_none() && !arguments.debuggee;
+    let watch_memory = !arguments.inquire && arguments.rerun.is_none() && !arguments.debuggee;
     let wishes = Wishes { output: !arguments.quiet, verify: arguments.check, watch_memory, to: arguments.to };
     let mut recorded = match session::recorded(&recording, log, wishes) {
         Ok(recorded) => recorded,

@@ -23,6 +23,7 @@ use crate::pack;
 use crate::recordings::{Trouble, conclude, name_of};
 use files::Files;
 use image::Image;
+pub use mappings::Mappings;
 pub use recorded::{Recorded, recorded};
 
 const AFTER_HELP: &str = "\

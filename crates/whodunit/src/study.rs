@@ -1,7 +1,7 @@
 //! Analyses of an observed replay, by what its event stream tells.
 
 mod functions;
-mod lines;
+pub mod lines;
 pub mod races;
 
 use crate::inquiry::Inquiry;
@@ -21,8 +21,8 @@ use trace::stream::Listener;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Study {
-    /// Every event, a line each.
-    Lines,
+    /// What is selected of it, a line each.
+    Lines(lines::Selection),
     /// Which memory is for synchronisation.
     Survey(races::Classes),
     /// Data races, given what a survey found.
@@ -45,7 +45,10 @@ struct Studying<S> {
 pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
     let functions = Functions::of(recording, log);
     match study {
-        Study::Lines => Box::new(Studying::new(lines::Lines::default(), functions, Detail::Values)),
+        Study::Lines(selection) => {
+            let detail = lines::Lines::detail(&selection);
+            Box::new(Studying::new(lines::Lines::new(selection), functions, detail))
+        }
         Study::Survey(classes) => Box::new(Studying::new(races::survey(classes), functions, Detail::Accesses)),
         Study::Races { surveyed, classes } => {
             Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))

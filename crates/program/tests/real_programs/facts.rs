@@ -43,6 +43,7 @@ impl Witness {
             registers: Some(&self.evidence.registers),
             memory: Some(&self.evidence.memory),
             thread_pointer: thread.map(|fact| fact.value.parse().unwrap()),
+            frame_address: None,
         }
     }
 

@@ -181,7 +181,7 @@ impl<'a> Values<'a> {
 }
 
 /// Without a type: a number if it can be one.
-fn plain(bytes: &[u8]) -> String {
+pub fn plain(bytes: &[u8]) -> String {
     let mut word = [0; 8];
     match bytes.len() {
         1 | 2 | 4 | 8 => {
@@ -193,7 +193,8 @@ fn plain(bytes: &[u8]) -> String {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// As many bytes as somebody looks at.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     const MOST: usize = 64;
     let mut text = String::new();
     for byte in bytes.iter().take(MOST) {
