@@ -125,6 +125,20 @@ fn giving_back_a_block_races_with_its_use() {
 }
 
 #[test]
+fn huge_blocks_and_mappings_cost_only_what_was_touched() {
+    let races = races_of(
+        "T1                      | T2
+         malloc p:70000000000000 |
+         write p+60000000000000  |
+         free p                  |
+                                 | read p+60000000000000
+         map p:70000000000000    |
+                                 | read p+60000000000000",
+    );
+    assert_eq!(races, [(3, 4)]);
+}
+
+#[test]
 fn use_after_giving_back_races_too() {
     let races = races_of(
         "T1          | T2
