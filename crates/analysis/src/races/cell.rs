@@ -2,6 +2,7 @@
 //! little.
 
 use super::clock::Seen;
+use trace::stream::AccessKind;
 
 /// A place in vector clocks, which one thread has at a time. 0 is nobody's.
 pub type Slot = u16;
@@ -30,6 +31,18 @@ pub enum Action {
 
 impl Action {
     const ALL: [Action; 5] = [Action::Read, Action::Write, Action::Update, Action::Atomic, Action::Freed];
+}
+
+impl From<AccessKind> for Action {
+    #[inline]
+    fn from(kind: AccessKind) -> Action {
+        match kind {
+            AccessKind::Read => Action::Read,
+            AccessKind::Write => Action::Write,
+            AccessKind::Update => Action::Update,
+            AccessKind::Atomic => Action::Atomic,
+        }
+    }
 }
 
 /// Which tick of which slot.

@@ -112,7 +112,7 @@ impl Detector {
     /// One granule's part of an access. Tells whether it writes synchronisation memory, which releases.
     #[inline]
     fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
-        let what = what_of(access, mask, action_of(access.kind));
+        let what = what_of(access, mask, Action::from(access.kind));
         !self.add(slot, granule, what, Shadow::add_unlisted) && self.touch_list(slot, granule, mask, access)
     }
 
@@ -121,7 +121,7 @@ impl Detector {
     fn touch_list(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
         let sync_mask = self.shadow.sync_mask(granule) & mask;
         if mask != sync_mask {
-            self.add(slot, granule, what_of(access, mask & !sync_mask, action_of(access.kind)), Shadow::add);
+            self.add(slot, granule, what_of(access, mask & !sync_mask, Action::from(access.kind)), Shadow::add);
         }
         if sync_mask == 0 {
             return false;
@@ -274,15 +274,6 @@ impl Listener for Detector {
 #[inline]
 fn what_of(access: &Access, mask: u8, action: Action) -> What {
     What::new(access.site.0, mask, action, u16::try_from(access.size).unwrap_or(u16::MAX))
-}
-
-fn action_of(kind: AccessKind) -> Action {
-    match kind {
-        AccessKind::Read => Action::Read,
-        AccessKind::Write => Action::Write,
-        AccessKind::Update => Action::Update,
-        AccessKind::Atomic => Action::Atomic,
-    }
 }
 
 fn side(threads: &Threads, sites: &Sites, entry: &Entry) -> Side {
