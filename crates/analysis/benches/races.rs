@@ -1,7 +1,8 @@
 //! What the race detector and the survey before it take for an access.
 //!
-//! Run with `cargo bench -p analysis`. Each line is a kind of stream: nanoseconds for each access, of the detector and of
-//! the survey, the best of a few runs; and the memory of the detector's histories for each byte of the guest's.
+//! Run with `cargo bench -p analysis`, or `cargo bench -p analysis -- array` for the streams with that in their names.
+//! Each line is a kind of stream: nanoseconds for each access, of the detector and of the survey, the best of a few runs;
+//! and the memory of the detector's histories for each byte of the guest's.
 
 use analysis::races::{Classify, Detector, SiteClass, Survey, Surveyed};
 use std::fs;
@@ -113,6 +114,10 @@ fn copies() -> Vec<Piece> {
 }
 
 fn measure(name: &str, touched: u64, pieces: Vec<Piece>) {
+    let mut wanted = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
+    if wanted.peek().is_some() && !wanted.any(|part| name.contains(&part)) {
+        return;
+    }
     let (mut detector_best, mut survey_best, mut memory) = (f64::MAX, f64::MAX, 0);
     for _ in 0..RUNS {
         let mut detector = Detector::new(Surveyed::default(), all_plain());

@@ -3,6 +3,7 @@
 
 use super::clock::Seen;
 use serde::{Deserialize, Serialize};
+use trace::stream::AccessKind;
 
 /// A place in vector clocks, which one thread has at a time. 0 is nobody's.
 pub type Slot = u16;
@@ -30,17 +31,19 @@ pub enum Action {
 }
 
 impl Action {
-    /// By number; there are as many as numbers of three bits.
-    const ALL: [Action; 8] = [
-        Action::Read,
-        Action::Write,
-        Action::Update,
-        Action::Atomic,
-        Action::Freed,
-        Action::Read,
-        Action::Read,
-        Action::Read,
-    ];
+    const ALL: [Action; 5] = [Action::Read, Action::Write, Action::Update, Action::Atomic, Action::Freed];
+}
+
+impl From<AccessKind> for Action {
+    #[inline]
+    fn from(kind: AccessKind) -> Action {
+        match kind {
+            AccessKind::Read => Action::Read,
+            AccessKind::Write => Action::Write,
+            AccessKind::Update => Action::Update,
+            AccessKind::Atomic => Action::Atomic,
+        }
+    }
 }
 
 /// Which tick of which slot.
@@ -116,13 +119,17 @@ impl Entry {
     }
 
     #[inline]
+    pub fn is(self, action: Action) -> bool {
+        self.what.0 >> ACTION_SHIFT & 0xff == action as u64
+    }
+
     pub fn action(self) -> Action {
-        Action::ALL[(self.what.0 >> ACTION_SHIFT & 7) as usize]
+        Action::ALL.into_iter().find(|action| self.is(*action)).unwrap_or_default()
     }
 
     #[inline]
     pub fn writes(self) -> bool {
-        self.what.0 >> ACTION_SHIFT & 0xff != Action::Read as u64
+        !self.is(Action::Read)
     }
 
     pub fn size(self) -> u16 {
@@ -150,15 +157,15 @@ pub struct Viewpoint<'a> {
 }
 
 impl Viewpoint<'_> {
-    /// Whether the entry is of this thread, after its last release.
+    /// Whether the entry is of this thread, after its last release. None of it can be later than now.
     #[inline]
     fn is_recent(&self, stamp: Stamp) -> bool {
-        stamp.0.wrapping_sub(self.since.0) <= self.now.0 - self.since.0
+        stamp.0 >= self.since.0 && self.is_mine(stamp)
     }
 
     #[inline]
     fn is_mine(&self, stamp: Stamp) -> bool {
-        stamp.slot() == self.now.slot()
+        stamp.slot() == self.since.slot()
     }
 
     fn has_seen(&self, stamp: Stamp) -> bool {
@@ -179,22 +186,20 @@ impl Viewpoint<'_> {
 
     #[inline]
     fn races(&self, new: Entry, old: Entry) -> bool {
-        let both_matter = match new.action() {
-            Action::Read => old.writes(),
-            Action::Atomic => old.action() == Action::Freed,
-            Action::Write | Action::Update | Action::Freed => true,
-        };
-        both_matter && old.mask() & new.mask() != 0 && !self.has_seen(old.stamp)
+        old.mask() & new.mask() != 0
+            && (new.writes() || old.writes())
+            && !self.has_seen(old.stamp)
+            && (!new.is(Action::Atomic) || old.is(Action::Freed))
     }
 
     /// What still has to be remembered of `old` after `new`. A write replaces all; a read replaces the reads that it
     /// has seen, since who has seen it has seen them.
     #[inline]
     fn left_of(&self, old: Entry, new: Entry) -> Entry {
-        let is_replaced = match new.action() {
-            Action::Read => !old.writes() && self.has_seen(old.stamp),
-            Action::Atomic => old.action() != Action::Freed,
-            Action::Write | Action::Update | Action::Freed => true,
+        let is_replaced = if new.writes() {
+            !new.is(Action::Atomic) || !old.is(Action::Freed)
+        } else {
+            !old.writes() && self.has_seen(old.stamp)
         };
         if is_replaced { old.with_mask(old.mask() & !new.mask()) } else { old }
     }
@@ -249,7 +254,7 @@ impl Cell {
 
     /// Adds an access to a cell without a list. Tells those that it races with. Gives back all entries, the latest at
     /// the end, if they are too many.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, view: &Viewpoint<'_>, new: Entry, races: &mut Vec<Entry>) -> Option<[Entry; 3]> {
         let other = outdated(view, self.other, new, races);
         let latest = outdated(view, self.latest, new, races);
@@ -275,7 +280,7 @@ impl Cell {
 }
 
 /// What is left of an old entry after a new one. Tells it if both race.
-#[inline]
+#[inline(always)]
 fn outdated(view: &Viewpoint<'_>, old: Entry, new: Entry, races: &mut Vec<Entry>) -> Entry {
     if old.is_free() {
         return old;
@@ -292,7 +297,7 @@ pub fn add_to_list(view: &Viewpoint<'_>, entries: &mut Vec<Entry>, new: Entry, r
         *old = outdated(view, *old, new, races);
         !old.is_free()
     });
-    if new.action() == Action::Atomic {
+    if new.is(Action::Atomic) {
         return;
     }
     let merged = match entries.iter().position(|old| view.extends(new, *old)) {

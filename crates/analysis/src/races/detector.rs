@@ -50,30 +50,41 @@ impl Detector {
         self.shadow.size()
     }
 
+    /// How many of the thread's next accesses have no effect, since earlier ones stand for them: nearly all of most
+    /// threads' accesses, so they are passed over in a loop of their own.
+    #[inline]
+    fn count_known(&self, slot: Slot, accesses: &[Access]) -> usize {
+        let view = self.threads.view(slot);
+        let is_known = |access: &Access| {
+            let Some((granule, mask)) = self.simple_part(access) else { return false };
+            self.shadow.known_cell(granule).is_some_and(|cell| cell.knows(&view, mask, access.kind.writes()))
+        };
+        accesses.iter().take_while(|access| is_known(access)).count()
+    }
+
+    /// The granule and the bytes of an access that has nothing special.
+    #[inline]
+    fn simple_part(&self, access: &Access) -> Option<(u64, u8)> {
+        let (granule, offset) = (access.address / GRANULE_SIZE, access.address % GRANULE_SIZE);
+        let is_simple = offset + u64::from(access.size) <= GRANULE_SIZE
+            && access.kind != AccessKind::Atomic
+            && access.address < END
+            && self.sites.class(access.site) == SiteClass::Plain;
+        is_simple.then(|| (granule, (((1_u16 << access.size) - 1) << offset) as u8))
+    }
+
     #[inline]
     fn access(&mut self, slot: Slot, access: &Access) {
         self.threads.at(slot).advance(1);
-        let class = self.sites.class(access.site);
-        let (granule, offset) = (access.address / GRANULE_SIZE, access.address % GRANULE_SIZE);
-        let is_simple = class == SiteClass::Plain
-            && access.kind != AccessKind::Atomic
-            && offset + u64::from(access.size) <= GRANULE_SIZE
-            && access.address < END;
-        if !is_simple {
-            return self.other_access(slot, access, class);
-        }
-        let mask = (((1_u16 << access.size) - 1) << offset) as u8;
-        let cell = self.shadow.known_cell(granule);
-        if cell.is_some_and(|cell| cell.knows(&self.threads.view(slot), mask, access.kind.writes())) {
-            return;
-        }
+        let Some((granule, mask)) = self.simple_part(access) else { return self.other_access(slot, access) };
         if self.touch(slot, granule, mask, access) {
             self.pass_on(slot, access);
         }
     }
 
     /// An access that is synchronisation, of several granules, or of no concern.
-    fn other_access(&mut self, slot: Slot, access: &Access, class: SiteClass) {
+    fn other_access(&mut self, slot: Slot, access: &Access) {
+        let class = self.sites.class(access.site);
         if class == SiteClass::Ignored {
             return;
         }
@@ -101,7 +112,7 @@ impl Detector {
     /// One granule's part of an access. Tells whether it writes synchronisation memory, which releases.
     #[inline]
     fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
-        let what = what_of(access, mask, action_of(access.kind));
+        let what = what_of(access, mask, Action::from(access.kind));
         !self.add(slot, granule, what, Shadow::add_unlisted) && self.touch_list(slot, granule, mask, access)
     }
 
@@ -110,7 +121,7 @@ impl Detector {
     fn touch_list(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
         let sync_mask = self.shadow.sync_mask(granule) & mask;
         if mask != sync_mask {
-            self.add(slot, granule, what_of(access, mask & !sync_mask, action_of(access.kind)), Shadow::add);
+            self.add(slot, granule, what_of(access, mask & !sync_mask, Action::from(access.kind)), Shadow::add);
         }
         if sync_mask == 0 {
             return false;
@@ -143,6 +154,7 @@ impl Detector {
     }
 
     /// Keeps the races of an entry that was just added.
+    #[cold]
     fn collect(&mut self, granule: u64, second: Entry) {
         for first in self.races.drain(..) {
             let byte = (first.mask() & second.mask()).trailing_zeros();
@@ -193,7 +205,8 @@ impl Detector {
         }
         let site = self.sites.freeing(pc);
         let size = u16::try_from(block.size).unwrap_or(u16::MAX);
-        for (granule, mask) in granules(address, block.size) {
+        let parts = self.shadow.known_parts(address, block.size);
+        for (granule, mask) in parts.into_iter().flat_map(|part| granules(part.start, part.end - part.start)) {
             self.add(slot, granule, What::new(site, mask, Action::Freed, size), Shadow::add_freed);
         }
     }
@@ -222,8 +235,13 @@ impl Listener for Detector {
             self.threads.at(slot).advance(accesses.len() as u64);
             return;
         }
-        for access in accesses {
-            self.access(slot, access);
+        let mut left = accesses;
+        loop {
+            let n_known = self.count_known(slot, left);
+            self.threads.at(slot).advance(n_known as u64);
+            let Some((next, rest)) = left[n_known..].split_first() else { return };
+            self.access(slot, next);
+            left = rest;
         }
     }
 
@@ -256,15 +274,6 @@ impl Listener for Detector {
 #[inline]
 fn what_of(access: &Access, mask: u8, action: Action) -> What {
     What::new(access.site.0, mask, action, u16::try_from(access.size).unwrap_or(u16::MAX))
-}
-
-fn action_of(kind: AccessKind) -> Action {
-    match kind {
-        AccessKind::Read => Action::Read,
-        AccessKind::Write => Action::Write,
-        AccessKind::Update => Action::Update,
-        AccessKind::Atomic => Action::Atomic,
-    }
 }
 
 fn side(threads: &Threads, sites: &Sites, entry: &Entry) -> Side {

@@ -35,6 +35,7 @@ impl Side {
     pub fn is(&self, address: u64, ordinal: u64, access: &Access) -> bool {
         ordinal >= self.ordinal
             && self.site == Some(access.site)
+            && [Action::from(access.kind), Action::Atomic].contains(&self.action)
             && address.checked_sub(access.address).is_some_and(|offset| offset < u64::from(access.size))
     }
 }

@@ -12,6 +12,7 @@ const CELL_BITS: u32 = 9;
 const TABLE_BITS: u32 = 17;
 const TOP_BITS: u32 = 18;
 const CELLS: usize = 1 << CELL_BITS;
+const PAGE_SIZE: u64 = GRANULE_SIZE << CELL_BITS;
 const PAGES: usize = 1 << TABLE_BITS;
 /// Addresses from here on are the kernel's. What claims to be there is not looked at.
 pub const END: u64 = 1 << (TOP_BITS + TABLE_BITS + CELL_BITS + GRANULE_BITS);
@@ -69,17 +70,24 @@ impl Shadow {
     }
 
     /// The granule's cell, made if need be. The granule must lie below `END`.
-    #[inline]
-    pub fn cell_mut(&mut self, granule: u64) -> &mut Cell {
+    #[inline(always)]
+    fn cell_mut(&mut self, granule: u64) -> &mut Cell {
         let (top, middle, cell) = indices(granule);
+        let number = match &self.tables[top] {
+            Some(table) if table[middle] != 0 => table[middle],
+            _ => self.make_page(top, middle),
+        };
+        &mut self.pages[number as usize - 1][cell]
+    }
+
+    #[cold]
+    fn make_page(&mut self, top: usize, middle: usize) -> u32 {
         let table = self.tables[top].get_or_insert_with(|| Box::new([0; PAGES]));
-        if table[middle] == 0 {
-            table[middle] = 1 + self.free_pages.pop().unwrap_or_else(|| {
-                self.pages.push(Box::new([Cell::default(); CELLS]));
-                self.pages.len() as u32 - 1
-            });
-        }
-        &mut self.pages[table[middle] as usize - 1][cell]
+        table[middle] = 1 + self.free_pages.pop().unwrap_or_else(|| {
+            self.pages.push(Box::new([Cell::default(); CELLS]));
+            self.pages.len() as u32 - 1
+        });
+        table[middle]
     }
 
     /// Adds an access to a granule's history, if it has no list. Tells the entries that it races with.
@@ -168,7 +176,7 @@ impl Shadow {
         let list = self.owned_list(granule);
         let history = self.lists.own(list);
         history.parts.push(Part { mask: new, passed: Passed::Nothing });
-        for entry in history.entries.iter_mut().filter(|entry| entry.action() != Action::Freed) {
+        for entry in history.entries.iter_mut().filter(|entry| !entry.is(Action::Freed)) {
             *entry = entry.with_mask(entry.mask() & !new);
         }
         history.entries.retain(|entry| entry.mask() != 0);
@@ -205,44 +213,52 @@ impl Shadow {
         }
     }
 
-    /// Forgets all that is known of a range. Pages that lie in it as a whole are given back.
-    pub fn clear(&mut self, address: u64, size: u64) {
+    /// The parts of a range of which anything is known, page by page. Ranges may be far larger than what was ever
+    /// touched of them.
+    pub fn known_parts(&self, address: u64, size: u64) -> Vec<Range<u64>> {
         let end = address.saturating_add(size).min(END);
-        let page_size = GRANULE_SIZE << CELL_BITS;
-        let mut page = address / page_size;
-        while page * page_size < end {
+        let mut parts = Vec::new();
+        let mut page = address / PAGE_SIZE;
+        while page * PAGE_SIZE < end {
             let (top, middle, _) = indices(page << CELL_BITS);
             let Some(table) = &self.tables[top] else {
                 page = (top as u64 + 1) << TABLE_BITS;
                 continue;
             };
-            let number = table[middle];
-            if number != 0 {
-                let start = page * page_size;
-                let part = address.max(start) - start..end.min(start + page_size) - start;
-                self.clear_in_page(top, middle, number - 1, part);
+            if table[middle] != 0 {
+                let start = page * PAGE_SIZE;
+                parts.push(address.max(start)..end.min(start + PAGE_SIZE));
             }
             page += 1;
         }
+        parts
     }
 
-    fn clear_in_page(&mut self, top: usize, middle: usize, number: u32, part: Range<u64>) {
-        let cells = (part.start / GRANULE_SIZE) as usize..part.end.div_ceil(GRANULE_SIZE) as usize;
-        for cell in &mut self.pages[number as usize][cells.clone()] {
-            if let Some(list) = cell.list() {
-                self.lists.release(list);
+    /// Forgets all that is known of a range. Pages that lie in it as a whole are given back.
+    pub fn clear(&mut self, address: u64, size: u64) {
+        for part in self.known_parts(address, size) {
+            for (granule, _) in granules(part.start, part.end - part.start) {
+                if let Some(list) = std::mem::take(self.cell_mut(granule)).list() {
+                    self.lists.release(list);
+                }
             }
-            *cell = Cell::default();
+            if part.end - part.start == PAGE_SIZE {
+                self.give_back_page(part.start / GRANULE_SIZE);
+            }
         }
-        if cells.len() == CELLS
-            && let Some(table) = &mut self.tables[top]
-        {
+    }
+
+    /// Gives back the page that begins with a granule. Its cells must be clear.
+    fn give_back_page(&mut self, granule: u64) {
+        let (top, middle, _) = indices(granule);
+        if let Some(table) = &mut self.tables[top] {
+            self.free_pages.push(table[middle] - 1);
             table[middle] = 0;
-            self.free_pages.push(number);
         }
     }
 
     /// Moves the history of a cell into a list, by epochs.
+    #[cold]
     fn spread(&mut self, granule: u64, adding: &Adding<'_>, entries: [Entry; 3]) {
         let by_epochs = entries.map(|entry| entry.at((adding.epoch_of)(entry.stamp)));
         self.store(granule, by_epochs.to_vec());

@@ -1,8 +1,8 @@
 //! Bytes, ranges, blocks and mappings.
 
 use super::streams::{Done, Stream, races_of, rows_of};
-use analysis::races::{Action, Detector, SiteClass, Surveyed};
-use trace::stream::{Access, AccessKind, Event, Listener, Site};
+use analysis::races::{Action, Detector, Instance, SiteClass, Surveyed};
+use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
 #[test]
 fn neighbouring_bytes_do_not_race() {
@@ -125,6 +125,20 @@ fn giving_back_a_block_races_with_its_use() {
 }
 
 #[test]
+fn huge_blocks_and_mappings_cost_only_what_was_touched() {
+    let races = races_of(
+        "T1                      | T2
+         malloc p:70000000000000 |
+         write p+60000000000000  |
+         free p                  |
+                                 | read p+60000000000000
+         map p:70000000000000    |
+                                 | read p+60000000000000",
+    );
+    assert_eq!(races, [(3, 4)]);
+}
+
+#[test]
 fn use_after_giving_back_races_too() {
     let races = races_of(
         "T1          | T2
@@ -201,20 +215,45 @@ fn sites_of_no_concern_are_left_out_but_counted() {
     assert_eq!(found.races[0].instances[0].first.ordinal, 2);
 }
 
-/// The bound that the detector's header promises, for memory that one or two threads use.
+/// Walks over 4 MB by four bytes.
+fn walk(site: u32, kind: AccessKind) -> Vec<Access> {
+    (0..1 << 20).map(|i| Access { address: 0x10_0000 + i * 4, size: 4, site: Site(site), kind }).collect()
+}
+
+fn pass_the_baton(detector: &mut Detector, from: Thread, to: Thread) {
+    detector.event(from, &Event::Released { object: 1, site: 0 });
+    detector.event(to, &Event::Acquired { object: 1, site: 0 });
+}
+
+/// Four times the guest's memory, and the table in which pages are found.
+const MOST_MEMORY: usize = (4 << 22) + (1 << 20);
+
 #[test]
 fn histories_take_at_most_four_times_the_memory() {
-    let size = 4 << 20;
     let mut detector = Detector::new(Surveyed::default(), Box::new(|_| SiteClass::Plain));
     detector.event(1, &Event::Created { child: 2 });
     for (thread, kind) in [(1, AccessKind::Write), (1, AccessKind::Read), (2, AccessKind::Read)] {
-        let walk: Vec<Access> =
-            (0..size / 4).map(|i| Access { address: 0x10_0000 + i * 4, size: 4, site: Site(thread), kind }).collect();
-        detector.accesses(thread, &walk);
-        detector.event(thread, &Event::Released { object: 1, site: 0 });
-        detector.event(3 - thread, &Event::Acquired { object: 1, site: 0 });
+        detector.accesses(thread, &walk(thread, kind));
+        pass_the_baton(&mut detector, thread, 3 - thread);
     }
-    let tables = 1 << 20;
-    assert!(detector.shadow_size() <= 4 * size as usize + tables, "{}", detector.shadow_size());
+    assert!(detector.shadow_size() <= MOST_MEMORY, "{}", detector.shadow_size());
     assert_eq!(detector.into_found().races, []);
+}
+
+#[test]
+fn what_many_have_read_is_remembered_together() {
+    let mut detector = Detector::new(Surveyed::default(), Box::new(|_| SiteClass::Plain));
+    (2..7).for_each(|child| detector.event(1, &Event::Created { child }));
+    (2..7).for_each(|reader| detector.accesses(reader, &walk(reader, AccessKind::Read)));
+    assert!(detector.shadow_size() <= MOST_MEMORY, "{}", detector.shadow_size());
+    let place = 123_456;
+    detector.accesses(1, &walk(1, AccessKind::Write)[place..=place]);
+    let found = detector.into_found();
+    assert_eq!(found.races.len(), 5, "the write races with every reader");
+    for race in &found.races {
+        let Instance { address, first, .. } = &race.instances[0];
+        let reads = walk(first.thread, AccessKind::Read);
+        let ordinal = (1..).zip(&reads).find(|(ordinal, read)| first.is(*address, *ordinal, read));
+        assert_eq!(ordinal.map(|(ordinal, _)| ordinal), Some(place as u64 + 1), "{first:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::oracle::{ATOMICS, Oracle};
 use super::streams::{Done, Stream};
-use analysis::races::Found;
+use analysis::races::{Found, Instance, Side, Surveyed};
 use fastrand::Rng;
 use std::collections::BTreeSet;
 use trace::stream::{Access, AccessKind, Event, LockMode, Site, Thread};
@@ -13,10 +13,11 @@ const SEMAPHORES: u64 = 2;
 /// Neighbours in one granule, and one beyond it.
 const N_ATOMICS: u64 = 3;
 
-/// A stream of a few threads that come and go, use few bytes, and keep to the rules of locks. Every access has a site of
-/// its own.
+/// A stream of a few threads that come and go, use few bytes, and keep to the rules of locks.
 struct Generator {
     random: Rng,
+    /// Nothing if every access has a site of its own.
+    n_sites: Option<u32>,
     stream: Stream,
     running: Vec<Thread>,
     ended: Vec<Thread>,
@@ -26,9 +27,10 @@ struct Generator {
 }
 
 impl Generator {
-    fn stream(seed: u64) -> Stream {
+    fn stream(seed: u64, n_sites: Option<u32>) -> Stream {
         let mut generator = Generator {
             random: Rng::with_seed(seed),
+            n_sites,
             stream: Stream::default(),
             running: vec![1],
             ended: Vec::new(),
@@ -71,7 +73,7 @@ impl Generator {
                 let object = 100 + self.random.u64(..SEMAPHORES);
                 self.tell(thread, Event::Acquired { object, site: 0 });
             }
-            11 => self.atomic(thread),
+            11 if self.n_sites.is_none() => self.atomic(thread),
             _ => self.access(thread),
         }
     }
@@ -98,7 +100,8 @@ impl Generator {
     }
 
     fn next_site(&self) -> Site {
-        Site(self.stream.steps.len() as u32)
+        let step = self.stream.steps.len() as u32;
+        Site(self.n_sites.map_or(step, |n_sites| step % n_sites))
     }
 
     fn push_access(&mut self, thread: Thread, access: Access) {
@@ -146,7 +149,7 @@ impl Generator {
 fn random_streams_race_as_the_oracle_says() {
     let mut racy = 0;
     for seed in 0..STREAMS {
-        let stream = Generator::stream(seed);
+        let stream = Generator::stream(seed, None);
         let oracle = Oracle::of(&stream);
         let found = stream.found();
         assert_nothing_is_made_up(seed, &oracle, &found);
@@ -174,4 +177,37 @@ fn assert_nothing_is_missed(seed: u64, oracle: &Oracle, found: &Found) {
     for (byte, step) in &oracle.first_by_byte {
         assert!(seconds.contains(step), "seed {seed}: step {step} races at {byte:#x}");
     }
+}
+
+/// Few sites: accesses share entries, and granules share histories.
+#[test]
+fn random_streams_of_few_sites_race_where_the_oracle_says() {
+    for seed in 0..STREAMS {
+        let stream = Generator::stream(seed, Some(2));
+        let oracle = Oracle::of(&stream);
+        let found = stream.found_with(Surveyed::default());
+        let instances: Vec<&Instance> = found.races.iter().flat_map(|race| &race.instances).collect();
+        for instance in &instances {
+            let steps = steps_of(&stream, instance);
+            assert!(oracle.pairs.contains(&steps), "seed {seed}: {steps:?} are ordered");
+        }
+        let first_racy = instances.iter().map(|instance| steps_of(&stream, instance).1).min();
+        let expected = oracle.first_by_byte.values().min().copied();
+        assert_eq!(first_racy, expected, "seed {seed}: the first step that races");
+    }
+}
+
+/// Finds both sides' accesses as a replay would.
+fn steps_of(stream: &Stream, instance: &Instance) -> (usize, usize) {
+    let step_of = |side: &Side| {
+        let steps = stream.steps.iter().enumerate().filter(|(_, (thread, _))| *thread == side.thread);
+        let accesses = steps.filter_map(|(step, (_, done))| match done {
+            Done::Access(access) => Some((step, access)),
+            Done::Event(_) => None,
+        });
+        let mut counted = (1..).zip(accesses);
+        let found = counted.find(|(ordinal, (_, access))| side.is(instance.address, *ordinal, access));
+        found.map(|(_, (step, _))| step).unwrap_or_else(|| panic!("{side:?} is in the stream"))
+    };
+    (step_of(&instance.first), step_of(&instance.second))
 }
