@@ -1,9 +1,9 @@
 //! Which pages of the guest a process may have written since it was last copied, and which instructions it may have run.
 //!
-//! Code runs only if it has been translated, so what has no translation has not run. A copy shares all private pages with its original, and a page that belongs to one process alone again was written by
-//! it, or is new: the kernel tells that of every page in `/proc/self/pagemap`, without privileges. Whatever is in doubt
-//! counts as written: memory that mappings show together, pages in swap, mappings that have changed, and everything if
-//! the file cannot be read.
+//! A copy shares all private pages with its original, and a page that belongs to one process alone again was written by
+//! it, or is new: the kernel tells that of every page in `/proc/self/pagemap`, without privileges. Code runs only if it
+//! has been translated. Whatever is in doubt counts as written or run: memory that mappings show together, pages in swap,
+//! mappings that have changed, all memory if the file cannot be read, and all code if translations were dropped.
 //!
 //! May miss: pages that the kernel has merged with equal ones, for a guest that asked for it.
 
@@ -93,7 +93,7 @@ impl Ways {
         // Changes of mappings are noted from the first copy on, and nothing runs before.
         let mut written = changed.unwrap_or_default();
         add_written(&mut written, &world.space);
-        let run = world.cache.remembered().map(|run| run.collect::<BTreeSet<u64>>().into_iter().collect());
+        let run = world.cache.remembered().map(|run| in_order(run.collect()));
         world.cache.begin_to_remember();
         self.is_stale = true;
         self.past.push(Way { end: place, written, run });
@@ -120,6 +120,12 @@ impl Ways {
         self.behind(since).iter().any(|way| way.run.as_deref().is_none_or(meets))
             || self.has_run && cache.remembered().is_none_or(|mut run| run.any(|pc| breakpoints.contains(&pc)))
     }
+}
+
+fn in_order(mut addresses: Vec<u64>) -> Box<[u64]> {
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.into()
 }
 
 /// Whether the range may have been written since the last copy.
