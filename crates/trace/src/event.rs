@@ -200,7 +200,7 @@ pub struct Switch {
     pub reason: SwitchReason,
     /// Of `from`.
     pub registers: Digest,
-    /// None where memory might be written from outside just then, and before version 1.2.
+    /// None after a call of which nobody knows what it wrote, and before version 1.2.
     pub memory: Option<Glimpse>,
 }
 

@@ -109,7 +109,11 @@ impl State {
     }
 
     fn glimpse(&self, engine: &Engine, writing: &Writing, from: ThreadId) -> Option<Glimpse> {
-        let reach = self.reach_of_others(from);
+        let mut reach = self.reach_of_others(from);
+        // If nobody could run when the thread left, it has been in its call for a while.
+        if let Some(thread) = self.threads.get(&from).filter(|_| self.current != Some(from)) {
+            reach = reach.and(&thread.reach);
+        }
         let world = engine.world();
         let glimpse = |context: Option<&Context>| writing.stock.glimpse(&world.space, &reach, context);
         match self.threads.get(&from) {
