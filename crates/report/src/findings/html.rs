@@ -158,7 +158,7 @@ fn guilty_lines(finding: &Finding, sources: &mut SourceCache, look: &Look) -> Ma
     let unread = finding.causes.iter().filter(|cause| passages::readable(&cause.place, sources).is_none());
     let unread: Vec<_> = unread.collect();
     html! {
-        @if !(passages.is_empty() && unread.is_empty()) { h3 { "Guilty" } }
+        @if !(passages.is_empty() && unread.is_empty()) { h3 { "Source" } }
         @for passage in &passages { (source(passage, look)) }
         @if !unread.is_empty() {
             ul {
