@@ -1,6 +1,6 @@
 //! How analysing verbs give what they found: `--format` and `-o`, which they all take, and the exit status.
 //!
-//! A verb flattens [`Arguments`] into its own, calls [`Arguments::prepare`] before it starts to work, so that a file that
+//! A verb flattens [`OutputArguments`] into its own, calls [`OutputArguments::prepare`] before it starts to work, so that a file that
 //! cannot be written is told at once, and ends in [`Output::give`].
 
 use crate::recordings::{Trouble, conclude, paint, print};
@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::finding::Findings;
 
+/// Named apart from the verbs' own `Arguments`: clap makes a group of each structure, by its name.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Arguments {
+pub struct OutputArguments {
     /// How to write findings; by default as the ending of FILE says (.json, .sarif, .html), else as text
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
@@ -44,7 +45,7 @@ pub struct Output {
     file: Option<(PathBuf, File)>,
 }
 
-impl Arguments {
+impl OutputArguments {
     /// Opens the file. What it holds stays until there is something to write.
     pub fn prepare(&self) -> Result<Output, Trouble> {
         let open = |path: &PathBuf| {
@@ -131,10 +132,10 @@ mod tests {
     #[derive(Parser)]
     struct Verb {
         #[command(flatten)]
-        output: Arguments,
+        output: OutputArguments,
     }
 
-    fn arguments(words: &[&str]) -> Arguments {
+    fn arguments(words: &[&str]) -> OutputArguments {
         Verb::try_parse_from([&["verb"], words].concat()).unwrap().output
     }
 

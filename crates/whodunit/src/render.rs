@@ -1,6 +1,6 @@
 //! `whodunit render`: findings that were kept as JSON, for people or in another format.
 
-use crate::findings_output;
+use crate::findings_output::OutputArguments;
 use crate::recordings::{Trouble, conclude};
 use clap::Args;
 use program::source::SourceCache;
@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(value_name = "FINDINGS")]
     findings: PathBuf,
     #[command(flatten)]
-    output: findings_output::Arguments,
+    output: OutputArguments,
 }
 
 pub fn run(arguments: &Arguments) -> ExitCode {

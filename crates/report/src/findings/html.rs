@@ -1,6 +1,6 @@
 //! Findings as one page that needs nothing else: no script, no network, light or dark as the reader's system is.
 //!
-//! Whatever comes from the program under examination goes through [`shown`] and the template, which escapes it. The page
+//! Whatever comes from the program under examination goes through [`printable`] and the template, which escapes it. The page
 //! also forbids scripts and loading by itself, so that a mistake here would do no harm.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -14,7 +14,9 @@ use crate::look::Look;
 use crate::text::{count, printable};
 
 const STYLE: &str = include_str!("html/style.css");
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+/// Nothing is loaded or run, and only the page's own style holds. In a file of its own, since the word for inline styles would
+/// be taken for Rust's by those who look for that.
+const POLICY: &str = include_str!("html/policy.txt");
 
 /// Steps shown; JSON has all.
 const MAX_STEPS: usize = 600;
@@ -22,7 +24,7 @@ const MAX_STEPS: usize = 600;
 const MAX_COLUMNS: usize = 12;
 
 pub(super) fn render(findings: &Findings, sources: &mut SourceCache, look: &Look) -> String {
-    let title = format!("{}: {}", shown(&findings.verb), shown(&findings.program));
+    let title = format!("{}: {}", printable(&findings.verb), printable(&findings.program));
     let articles: Vec<Markup> = findings
         .findings
         .iter()
@@ -43,25 +45,20 @@ pub(super) fn render(findings: &Findings, sources: &mut SourceCache, look: &Look
                 header { (overview(findings, &title)) }
                 main { @for article in &articles { (article) } }
                 (notes("What this way of looking may miss", &findings.notes))
-                footer { p.faint { (shown(&findings.tool.name)) " " (shown(&findings.tool.version)) } }
+                footer { p.faint { (printable(&findings.tool.name)) " " (printable(&findings.tool.version)) } }
             }
         }
     };
     page.into_string() + "\n"
 }
 
-/// Fit to be shown; the template escapes it.
-fn shown(text: &str) -> String {
-    printable(text)
-}
-
 fn overview(findings: &Findings, title: &str) -> Markup {
     let command = std::iter::once(&findings.program).chain(&findings.arguments);
-    let command = command.map(|word| shown(word)).collect::<Vec<_>>().join(" ");
+    let command = command.map(|word| printable(word)).collect::<Vec<_>>().join(" ");
     html! {
         h1 { (title) }
         p { (words::summary(findings)) }
-        @if let Some(text) = &findings.summary.text { p { (shown(text)) } }
+        @if let Some(text) = &findings.summary.text { p { (printable(text)) } }
         p.faint { code { (command) } }
         @if findings.findings.len() > 1 {
             nav { ol {
@@ -152,29 +149,26 @@ fn cell(step: &Step, thread: Option<String>, sources: &mut SourceCache, look: &L
             @if let Some(thread) = thread { b { (thread) } }
             span.place { (places::words(&step.place, look)) }
             @if let Some(statement) = statement { span.statement { (statement) } }
-            @if !step.text.is_empty() { span.remark { (shown(&step.text)) } }
+            @if !step.text.is_empty() { span.remark { (printable(&step.text)) } }
         }
     }
 }
 
 /// The guilty lines in their source; in words where it cannot be read.
 fn guilty_lines(finding: &Finding, sources: &mut SourceCache, look: &Look) -> Markup {
-    if finding.causes.is_empty() {
-        return html! {};
-    }
-    let shown_passages = passages::passages(finding, sources);
+    let passages = passages::passages(finding, sources);
     let unread = finding.causes.iter().filter(|cause| passages::readable(&cause.place, sources).is_none());
     let unread: Vec<_> = unread.collect();
     html! {
-        h3 { "Guilty" }
-        @for passage in &shown_passages { (source(passage, look)) }
+        @if !(passages.is_empty() && unread.is_empty()) { h3 { "Source" } }
+        @for passage in &passages { (source(passage, look)) }
         @if !unread.is_empty() {
             ul {
                 @for cause in unread {
                     li {
                         @if let Some(thread) = cause.thread { (words::thread(finding, thread)) ", " }
                         (places::words(&cause.place, look))
-                        @if !cause.text.is_empty() { ": " (shown(&cause.text)) }
+                        @if !cause.text.is_empty() { ": " (printable(&cause.text)) }
                     }
                 }
             }
@@ -184,7 +178,7 @@ fn guilty_lines(finding: &Finding, sources: &mut SourceCache, look: &Look) -> Ma
 
 fn source(passage: &Passage, look: &Look) -> Markup {
     html! {
-        p.place { (shown(&look.path(&passage.file))) }
+        p.place { (printable(&look.path(&passage.file))) }
         div.scroll { table.source {
             @for line in &passage.lines {
                 tr.guilty[line.remarks.is_some()] {
@@ -217,7 +211,7 @@ fn stacks(finding: &Finding, look: &Look) -> Markup {
 fn frame(place: &Place, look: &Look) -> Markup {
     html! {
         code {
-            span.function { (place.function.as_deref().map_or_else(|| "?".to_owned(), shown)) }
+            span.function { (place.function.as_deref().map_or_else(|| "?".to_owned(), printable)) }
             @if place.inlined { " (inlined)" }
             @if let Some(spot) = places::spot(place, look) { " " span.faint { (spot) } }
         }
@@ -228,7 +222,7 @@ fn notes(heading: &str, notes: &[String]) -> Markup {
     html! {
         @if !notes.is_empty() {
             h3 { (heading) }
-            ul.faint { @for note in notes { li { (shown(note)) } } }
+            ul.faint { @for note in notes { li { (printable(note)) } } }
         }
     }
 }
@@ -237,13 +231,13 @@ fn commands(finding: &Finding) -> Markup {
     html! {
         @if let Some(command) = finding.rerun() {
             h3 { "To see it again" }
-            pre { (shown(command)) }
+            pre { (printable(command)) }
         }
         @if !finding.next.is_empty() {
             h3 { "Next" }
             @for next in &finding.next {
-                @if !next.text.is_empty() { p { (words::capitalised(&shown(&next.text))) ":" } }
-                pre { (shown(&next.command)) }
+                @if !next.text.is_empty() { p { (words::capitalised(&printable(&next.text))) ":" } }
+                pre { (printable(&next.command)) }
             }
         }
     }
