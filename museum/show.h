@@ -3,9 +3,9 @@
  * A program names the points that matter with AT("point"), or AT_NUMBER("point", thread) where several threads run the same
  * code, and states the guilty order once: SHOW_ORDER("first", "second 2", "third").
  *
- * Built with -DSHOW=SECONDS, a thread that comes to a point of the order waits until all earlier points have been passed;
+ * Built with -DSHOW, a thread that comes to a point of the order waits until all earlier points have been passed;
  * each point counts the first time only. If nothing else can move (a lock of the -DFIXED program forbids the order), the order is
- * given up and everybody goes on. After SECONDS an alarm ends the program, so a deadlock ends too.
+ * given up and everybody goes on. After 15 s, or SHOW_SECONDS of the environment, an alarm ends the program: a deadlock ends too.
  * The points order threads in time, but synchronise nothing (all atomics are relaxed), so race detectors still see the races.
  * Otherwise all of this is nothing, and the program is left to its schedule. */
 #ifndef SHOW_H
@@ -33,13 +33,14 @@
 
 extern const char *const show_order[];
 
-static int show_next;     /* the place in the order that comes next */
-static int show_waiting;  /* threads that wait at a point */
-static int show_given_up; /* the order cannot happen */
+static int show_next;        /* the place in the order that comes next */
+static int show_waiting[32]; /* threads that wait, by place in the order */
+static int show_given_up;    /* the order cannot happen */
 
 __attribute__((constructor)) static void show_limit(void)
 {
-    alarm(SHOW);
+    const char *seconds = getenv("SHOW_SECONDS");
+    alarm(seconds ? atoi(seconds) : 15);
 }
 
 static int show_place_of(const char *point, int number)
@@ -74,7 +75,16 @@ static long show_sleeps_of(const char *thread)
     return atol(sleeps + 26);
 }
 
-/* A number that stays the same while all threads sleep that do not wait at a point; -1 if some thread is awake. No memory is
+/* Threads whose point must not be passed yet. One whose turn has come can move, even if it has not noticed. */
+static int show_held(void)
+{
+    int n_held = 0, next = __atomic_load_n(&show_next, __ATOMIC_RELAXED);
+    for (int place = next + 1; place < 32; place++)
+        n_held += __atomic_load_n(&show_waiting[place], __ATOMIC_RELAXED);
+    return n_held;
+}
+
+/* A number that stays the same while all threads sleep that are not held at a point; -1 if some thread is awake. No memory is
  * allocated here: that would change the heap that the program fails on. */
 static long show_standstill(void)
 {
@@ -102,7 +112,7 @@ static long show_standstill(void)
         }
     }
     close(folder);
-    return awake > __atomic_load_n(&show_waiting, __ATOMIC_RELAXED) ? -1 : sum;
+    return awake > show_held() ? -1 : sum;
 }
 
 static void show_wait_for(int place)
@@ -127,9 +137,9 @@ static __attribute__((unused)) void show_at(const char *point, int number)
     int place = show_place_of(point, number);
     if (place < 0)
         return;
-    __atomic_add_fetch(&show_waiting, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&show_waiting[place], 1, __ATOMIC_RELAXED);
     show_wait_for(place);
-    __atomic_sub_fetch(&show_waiting, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&show_waiting[place], 1, __ATOMIC_RELAXED);
     __atomic_compare_exchange_n(&show_next, &place, place + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 

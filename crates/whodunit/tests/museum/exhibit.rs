@@ -170,13 +170,11 @@ impl Exhibit {
         spec.include = folder();
         spec.crashes = true;
         spec.compiler_flags.push("-pthread".to_owned());
-        let flags: &[&str] = match (variant, self.failure) {
-            (Variant::Plain, _) => &[],
-            // The alarm that ends a standstill; the others get time for a busy machine.
-            (Variant::Shown, Some(Failure::Deadlock | Failure::Hang)) => &["-DSHOW=1"],
-            (Variant::Shown, _) => &["-DSHOW=15"],
-            (Variant::Repaired, _) => &["-DFIXED", "-DSHOW=15"],
-            (Variant::Sanitized, _) => &["-fsanitize=thread"],
+        let flags: &[&str] = match variant {
+            Variant::Plain => &[],
+            Variant::Shown => &["-DSHOW"],
+            Variant::Repaired => &["-DFIXED", "-DSHOW"],
+            Variant::Sanitized => &["-fsanitize=thread"],
         };
         spec.compiler_flags.extend(flags.iter().map(|&flag| flag.to_owned()));
         Ok(spec)
