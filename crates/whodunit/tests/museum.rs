@@ -51,8 +51,9 @@ guest_programs! {
         trace_switched_on transfer_deadlock transmission_bandwidth two_delays
     }
     calm {
-        benign_redundant_write calm_barrier calm_condition calm_double_checked calm_join
-        calm_local_then_merged calm_once calm_queue_ownership calm_read_copy_update calm_ring_buffer
-        calm_rwlock_cache calm_semaphore calm_spin_flag
+        benign_disjoint_bits benign_redundant_write benign_valid_values calm_barrier calm_condition
+        calm_double_checked calm_join calm_local_then_merged calm_lock_overwrite calm_once
+        calm_queue_ownership calm_read_copy_update calm_recycled_address calm_ring_buffer
+        calm_rwlock_cache calm_semaphore calm_spin_flag calm_third_thread
     }
 }
