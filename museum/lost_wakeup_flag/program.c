@@ -7,7 +7,7 @@
 
 SHOW_ORDER("done-seen", "starting 1", "tested 1", "stopping", "told", "waiting 1");
 
-#define WORKERS 2
+#define WORKERS 4
 #define JOBS 12
 
 static struct {

@@ -1,4 +1,6 @@
 //! Reads the exhibits: what `exhibit.toml` says, where the guilty lines of the program are, and how it is built.
+//!
+//! Another test binary can have this module by its path; it needs `mod support` at its root, too.
 
 #![allow(dead_code, reason = "each test binary that reads the exhibits uses its own part of what they say")]
 
