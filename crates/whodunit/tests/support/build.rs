@@ -86,7 +86,7 @@ fn compiler(spec: &Spec, flags: &[String], folder: &Path, staging: &Path) -> Com
     let mut command = Command::new(if language_is_cxx { "c++" } else { "cc" });
     command
         .args(["-g", "-O1", "-Wall", "-I"])
-        .arg(super::programs_folder().join("include"))
+        .arg(&spec.include)
         .arg(format!("-DLIB_PATH=\"{}\"", folder.join(library_name(spec)).display()))
         .arg(if language_is_cxx { "-std=c++20" } else { "-std=gnu11" })
         .arg(&spec.source)
@@ -113,17 +113,18 @@ fn run_post(spec: &Spec, staging: &Path) -> Result<(), String> {
 /// A hash of the source, the shared headers, the flags and the compilers' versions.
 fn fingerprint(spec: &Spec) -> Result<u64, String> {
     let mut hasher = DefaultHasher::new();
-    let include = super::programs_folder().join("include");
-    let mut inputs: Vec<PathBuf> = fs::read_dir(&include)
-        .map_err(|error| cannot("list", &include, &error))?
+    let mut inputs: Vec<PathBuf> = fs::read_dir(&spec.include)
+        .map_err(|error| cannot("list", &spec.include, &error))?
         .flatten()
         .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "h"))
         .collect();
     inputs.sort();
     inputs.push(spec.source.clone());
     for input in inputs {
         fs::read(&input).map_err(|error| cannot("read", &input, &error))?.hash(&mut hasher);
     }
+    spec.compiler_flags.hash(&mut hasher);
     toolchain().hash(&mut hasher);
     include_str!("build.rs").hash(&mut hasher);
     Ok(hasher.finish())

@@ -26,6 +26,8 @@ pub struct Spec {
     pub group: String,
     pub name: String,
     pub source: PathBuf,
+    /// Where the program's own headers are.
+    pub include: PathBuf,
     pub compiler_flags: Vec<String>,
     pub library_flags: Option<Vec<String>>,
     pub post: Option<String>,
@@ -60,6 +62,7 @@ impl Spec {
             group: last(source.parent().and_then(Path::file_name)),
             name: last(source.file_stem()),
             source: source.to_path_buf(),
+            include: super::programs_folder().join("include"),
             compiler_flags: Vec::new(),
             library_flags: None,
             post: None,

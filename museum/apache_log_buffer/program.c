@@ -1,0 +1,98 @@
+// Apache 25520: request threads append records to one buffered log without a lock: copy at the count, then add to the count.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "show.h"
+
+SHOW_ORDER("copied 0", "adding 1", "added 1", "adding 0");
+
+#define WORKERS 4
+#define REQUESTS 6
+#define BUFFER_SIZE 4096
+
+struct buffered_log {
+    char outbuf[BUFFER_SIZE];
+    size_t outcnt;
+    pthread_mutex_t lock;
+};
+
+static struct buffered_log access_log;
+
+__attribute__((noinline)) static void copy_record(char *to, const char *record, size_t length)
+{
+    memcpy(to, record, length); /* guilty: copy */
+}
+
+static void buffered_log_writer(struct buffered_log *log, const char *record, int worker)
+{
+    size_t length = strlen(record);
+    (void)worker;
+#ifdef FIXED
+    pthread_mutex_lock(&log->lock);
+#endif
+    copy_record(&log->outbuf[log->outcnt], record, length); /* guilty: place */
+    AT_NUMBER("copied", worker);
+    AT_NUMBER("adding", worker);
+    log->outcnt += length; /* guilty: add */
+    AT_NUMBER("added", worker);
+#ifdef FIXED
+    pthread_mutex_unlock(&log->lock);
+#endif
+}
+
+static unsigned handle_request(int worker, int request)
+{
+    unsigned hash = worker * 7 + request;
+    for (int byte = 0; byte < 3000; byte++)
+        hash = hash * 33 + byte;
+    return hash;
+}
+
+static void *serve(void *argument)
+{
+    int worker = *(int *)argument;
+    char record[64];
+    for (int request = 0; request < REQUESTS; request++) {
+        unsigned size = handle_request(worker, request) % 9000 + 1000;
+        snprintf(record, sizeof record, "GET /%d/%d 200 %u\n", worker, request, size);
+        buffered_log_writer(&access_log, record, worker);
+    }
+    return NULL;
+}
+
+static int count_whole_records(const struct buffered_log *log)
+{
+    int n_whole = 0, end = 0;
+    const char *line = log->outbuf;
+    while (*line) {
+        int worker, request;
+        unsigned size;
+        if (sscanf(line, "GET /%d/%d 200 %u\n%n", &worker, &request, &size, &end) != 3)
+            return -1;
+        n_whole++;
+        line += end;
+    }
+    return n_whole;
+}
+
+int main(void)
+{
+    pthread_t threads[WORKERS];
+    int numbers[WORKERS];
+    pthread_mutex_init(&access_log.lock, NULL);
+    for (int number = 0; number < WORKERS; number++) {
+        numbers[number] = number;
+        pthread_create(&threads[number], NULL, serve, &numbers[number]);
+    }
+    for (int number = 0; number < WORKERS; number++)
+        pthread_join(threads[number], NULL);
+    int n_whole = count_whole_records(&access_log);
+    if (n_whole != WORKERS * REQUESTS || strlen(access_log.outbuf) != access_log.outcnt) {
+        printf("corrupt log: %d whole records\n", n_whole);
+        return 1;
+    }
+    printf("%d records\n", n_whole);
+    return 0;
+}
