@@ -20,6 +20,8 @@ pub struct NamedFunction<T> {
     pub start: GuestAddress,
     /// Its `ret` instructions, and those of what it jumps to.
     pub returns: Vec<GuestAddress>,
+    /// Where it hands over for good: jumps through pointers at fixed places, in functions that call others before.
+    pub handovers: Vec<GuestAddress>,
 }
 
 impl AddressSpace {
@@ -42,8 +44,10 @@ fn in_module<T: Copy>(module: &Module, meaning: &impl Fn(&str) -> Option<T>) -> 
     }
     let code = Code { image };
     let found = starts.into_iter().map(|(start, meaning)| {
-        let returns = code.returns(start).into_iter().map(|at| module.guest_address(FileVma(at)));
-        NamedFunction { meaning, start: module.guest_address(FileVma(start)), returns: returns.collect() }
+        let guest = |at: u64| module.guest_address(FileVma(at));
+        let Ways { returns, handovers, .. } = code.ways_out(start);
+        let (returns, handovers) = (returns.into_iter().map(guest), handovers.into_iter().map(guest));
+        NamedFunction { meaning, start: guest(start), returns: returns.collect(), handovers: handovers.collect() }
     });
     found.collect()
 }
@@ -78,27 +82,44 @@ fn symbols(image: &Image) -> Vec<(String, u64, u64)> {
     facts.collect()
 }
 
+/// How control leaves a function.
+#[derive(Default)]
+struct Ways {
+    returns: BTreeSet<u64>,
+    handovers: BTreeSet<u64>,
+    /// It calls something: else its handovers are all that it does, and what it hands over to is the function.
+    has_calls: bool,
+}
+
 /// A file's instructions.
 struct Code<'a> {
     image: &'a Image,
 }
 
 impl Code<'_> {
-    /// Every `ret` that control can come to from `start` without a call.
-    fn returns(&self, start: u64) -> BTreeSet<u64> {
-        let (mut returns, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![start]);
+    /// Every way out that control can come to from `start` without a call.
+    fn ways_out(&self, start: u64) -> Ways {
+        let (mut ways, mut seen, mut open) = (Ways::default(), BTreeSet::new(), vec![start]);
         while let Some(from) = open.pop() {
             self.follow(from, &mut seen, |instruction| match instruction.flow_control() {
                 FlowControl::Return => {
-                    returns.insert(instruction.ip());
+                    ways.returns.insert(instruction.ip());
                 }
+                // Tables of jumps inside a function are reached by registers.
+                FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
+                    ways.handovers.insert(instruction.ip());
+                }
+                FlowControl::Call | FlowControl::IndirectCall => ways.has_calls = true,
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
                     open.push(instruction.near_branch_target());
                 }
                 _ => {}
             });
         }
-        returns
+        if !ways.has_calls {
+            ways.handovers.clear();
+        }
+        ways
     }
 
     /// Looks at one instruction after the other, up to where control does not go on or has been before.

@@ -51,6 +51,9 @@ impl Calls {
     /// A function is about to begin.
     pub fn entered(&mut self, thread: Thread, pc: u64, call: Call) -> Vec<Event> {
         let Some(&role) = self.roles.get(&pc) else { return Vec::new() };
+        if role == Role::HandOver {
+            return self.handed_over(thread, &call);
+        }
         let state = self.threads.entry(thread).or_default();
         // What lies below has been left.
         state.leave_while(|open| open.stack <= call.stack);
@@ -58,6 +61,18 @@ impl Calls {
         state.enter(role, call);
         // Allocators use others, and locks of their own.
         if is_within { Vec::new() } else { begun(role, &call) }
+    }
+
+    /// A function that hands out memory jumps to another for good. Where that returns is not known; of `calloc` the rest is
+    /// clearing the block, which is the first argument.
+    fn handed_over(&mut self, thread: Thread, jump: &Call) -> Vec<Event> {
+        let is_clearing = self
+            .threads
+            .get(&thread)
+            .and_then(|state| state.calls.last())
+            .is_some_and(|(role, call)| *role == Role::AllocateArray && call.stack == jump.stack);
+        let events = self.left(thread, jump.arguments[0], jump.stack);
+        if is_clearing { events } else { Vec::new() }
     }
 
     /// A function is about to return.
@@ -133,5 +148,43 @@ fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>)
         Role::AllocateAligned | Role::Reallocate => allocated(second),
         Role::ReallocateArray => allocated(second.saturating_mul(third)),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MALLOC: u64 = 0x100;
+    const CALLOC: u64 = 0x200;
+    const JUMP: u64 = 0x280;
+
+    fn calls() -> Calls {
+        let roles = [(MALLOC, Role::Allocate), (CALLOC, Role::AllocateArray), (JUMP, Role::HandOver)];
+        Calls::new(Roles::from(roles))
+    }
+
+    fn call(first: u64, second: u64, stack: u64) -> Call {
+        Call { arguments: [first, second, 0], stack, caller: 0x77 }
+    }
+
+    #[test]
+    fn a_function_that_hands_over_is_left() {
+        let mut calls = calls();
+        assert_eq!(calls.entered(1, CALLOC, call(20, 8, 0x9000)), []);
+        // The same code is used by others, further down the stack.
+        assert_eq!(calls.entered(1, JUMP, call(0x5000, 0, 0x8f00)), []);
+        assert!(calls.is_inside_allocator(1));
+        let block = Event::Allocated { address: 0x5000, size: 160, site: 0x77 };
+        assert_eq!(calls.entered(1, JUMP, call(0x5000, 0, 0x9000)), [block]);
+        assert!(!calls.is_inside_allocator(1));
+    }
+
+    #[test]
+    fn what_others_hand_over_is_not_taken_for_a_block() {
+        let mut calls = calls();
+        calls.entered(1, MALLOC, call(64, 0, 0x9000));
+        assert_eq!(calls.entered(1, JUMP, call(64, 0, 0x9000)), []);
+        assert!(!calls.is_inside_allocator(1));
     }
 }

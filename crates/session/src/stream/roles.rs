@@ -32,6 +32,8 @@ pub enum Role {
     /// The same, of the second times the third.
     ReallocateArray,
     Free,
+    /// No function, but the jump by which one that hands out memory hands over to another for good.
+    HandOver,
 }
 
 impl Role {

@@ -2,7 +2,7 @@
 
 use crate::show;
 use engine::{Mark, Marks};
-use session::stream::{Roles, role_of};
+use session::stream::{Role, Roles, role_of};
 use trace::Recording;
 
 #[derive(Default)]
@@ -21,6 +21,10 @@ impl Functions {
             functions.marks.insert(function.start.0, Mark::Entry);
             for at in function.returns {
                 functions.marks.entry(at.0).or_insert(Mark::Exit);
+            }
+            for at in function.handovers.into_iter().filter(|_| function.meaning.is_allocator()) {
+                functions.marks.entry(at.0).or_insert(Mark::Entry);
+                functions.roles.entry(at.0).or_insert(Role::HandOver);
             }
         }
         functions
