@@ -83,7 +83,7 @@ enum Verb {
     /// Tell who wrote what is in memory: thread, function, line, old and new value
     #[command(name = "last-write")]
     LastWrite(last_write::Arguments),
-    /// Write down what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
+    /// Tell what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
     Trace(tracing::Arguments),
     /// Put a recording and all that its replay needs into one file
     Pack(pack::Arguments),
