@@ -106,7 +106,8 @@ impl Code<'_> {
                 FlowControl::Return => {
                     ways.returns.insert(instruction.ip());
                 }
-                FlowControl::IndirectBranch => {
+                // Tables of jumps inside a function are reached by registers.
+                FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
                     ways.jumps.insert(instruction.ip());
                 }
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {

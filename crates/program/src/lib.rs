@@ -20,6 +20,7 @@ pub mod expression;
 pub mod functions;
 mod line_code;
 mod line_tables;
+mod linkage;
 mod locations;
 mod maps;
 pub mod material;

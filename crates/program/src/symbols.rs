@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::line_tables::{LineTables, SourcePlace};
+use crate::linkage::Stubs;
 use crate::space::{AddressSpace, FileVma, GuestAddress, Module, ModuleIdx};
 use crate::symbol_table::SymbolTable;
 use crate::unwind::{CodeAddress, CodeAddressKind};
@@ -71,6 +72,7 @@ struct ModuleSymbols {
     line_tables: Option<LineTables>,
     functions: SymbolTable,
     objects: SymbolTable,
+    stubs: Stubs,
 }
 
 impl ModuleSymbols {
@@ -82,11 +84,13 @@ impl ModuleSymbols {
             line_tables: LineTables::load(module),
             functions: SymbolTable::functions(&images),
             objects: SymbolTable::objects(&images),
+            stubs: Stubs::load(module.image()),
         }
     }
 
     fn function(&self, address: FileVma) -> Option<String> {
-        self.functions.covering(address).map(|near| demangle(near.name))
+        let covering = self.functions.covering(address).map(|near| demangle(near.name));
+        covering.or_else(|| self.stubs.name_at(address).map(|name| demangle(&name)))
     }
 
     /// Never empty. A function without debug information still has a name in the symbol table.

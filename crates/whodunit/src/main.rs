@@ -92,7 +92,7 @@ enum Verb {
     Races(races::Arguments),
     /// Show findings that were kept as JSON, or write them in another format
     Render(render::Arguments),
-    /// Write down what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
+    /// Tell what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
     Trace(tracing::Arguments),
     /// Put a recording and all that its replay needs into one file
     Pack(pack::Arguments),

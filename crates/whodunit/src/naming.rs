@@ -123,7 +123,9 @@ impl Naming {
     fn global(&self, memory: &Memory<'_>) -> Option<Named> {
         let described = self.variables.describe(GuestAddress(memory.address), memory.size)?;
         let is_whole = described.offset == 0 && described.size == memory.size;
-        let text = with_offset(described.path, described.offset);
+        let is_beyond = described.size != 0 && described.offset.saturating_add(memory.size) > described.size;
+        let name = with_offset(described.path, described.offset);
+        let text = if is_beyond { format!("{} from {name} on", bytes(memory.size)) } else { name };
         Some(Named { text, type_id: described.type_id.filter(|_| is_whole) })
     }
 

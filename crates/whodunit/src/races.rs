@@ -9,6 +9,7 @@ mod passes;
 mod verdicts;
 
 use crate::findings_output;
+use crate::naming::Naming;
 use crate::recordings::{Trouble, conclude, name_of};
 use crate::show::{self, Recorded};
 use crate::{pack, usage_error};
@@ -54,7 +55,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     process: Option<u32>,
     #[command(flatten)]
-    output: findings_output::Arguments,
+    output: findings_output::OutputArguments,
 }
 
 pub fn run(arguments: &Arguments) -> ExitCode {
@@ -131,7 +132,8 @@ fn look(subject: &Subject<'_>, suppressions: &[Suppressions]) -> Result<Findings
         findings.summary.text = Some(format!("{program} had one thread only, so nothing could race."));
         return Ok(findings);
     }
-    let names = Names::new(&subject.recorded.space);
+    let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
+    let names = Names::new(subject.recorded.space.clone(), naming);
     let passes = Passes { folder: subject.recording.folder(), log: subject.log, names: &names };
     let seen = passes.look()?;
     verdicts::judge(&mut findings, &seen, &names, suppressions, subject);

@@ -24,11 +24,11 @@ use std::process::{Child, ExitCode};
 use trace::{Recording, Store};
 
 const AFTER_HELP: &str = "\
-An event is told if it passes every filter; of one that is given several times, any will do. Without filters it is all of
-them: some hundred thousand for a program that only starts and ends.
+An event is told if it passes every filter; of a filter that is given several times, any will
+do. Without filters all are told: tens of thousands for a program that only starts and ends.
 
-WHERE is a variable or an address, as for `whodunit last-write`:
-  counter, table[3].next, head->name, table+0x10, 0x550065558010:8, list.c:42:expression, function:expression
+WHERE is a variable or an address, as for `whodunit last-write`: counter, table[3].next,
+head->name, table+0x10, 0x550065558010:8, list.c:42:expression, function:expression
 
 EXIT STATUS:
   0  the events were written
@@ -39,7 +39,8 @@ EXAMPLES:
   whodunit trace latest --variable counter --values
   whodunit trace latest --only sync,threads
   whodunit trace server-3 --thread 2 --from 800 --to 812 --function handle_request
-  whodunit trace latest --only sync,threads,calls --format perfetto -o trace.json    # open it at ui.perfetto.dev";
+  whodunit trace latest --only sync,threads,calls --format perfetto -o trace.json
+    (then open trace.json at https://ui.perfetto.dev)";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]

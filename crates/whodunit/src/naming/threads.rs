@@ -63,7 +63,7 @@ impl Threads {
         let here = || self.lives.iter().filter(|life| life.stack.contains(&memory.address));
         let before = |life: &&Life| memory.event.is_none_or(|event| life.since <= event);
         let own = here().find(|life| life.thread == memory.thread);
-        own.or_else(|| here().filter(before).next_back()).or_else(|| here().next()).map(|life| life.thread)
+        own.or_else(|| here().rfind(before)).or_else(|| here().next()).map(|life| life.thread)
     }
 
     /// Whether an address lies above the stack of the thread that has it.

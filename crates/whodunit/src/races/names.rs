@@ -1,14 +1,13 @@
-//! Names for the instructions and addresses of races.
+//! What `races` has to know of code and memory by name.
 
+use crate::naming::{Memory, Naming};
 use analysis::races::Race;
 use program::space::{AddressSpace, GuestAddress};
-use program::symbols::{SourceFrame, Symbolizer};
-use program::unwind::{CodeAddress, CodeAddressKind};
-use program::variables::Variables;
+use report::findings;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use trace::finding::{Address, Place};
+use trace::finding::Place;
 
 /// Functions with one of these in their names are atomic operations of C++ and Rust.
 const ATOMIC_OPERATIONS: [&str; 6] =
@@ -16,14 +15,12 @@ const ATOMIC_OPERATIONS: [&str; 6] =
 
 pub struct Names {
     space: AddressSpace,
-    symbolizer: RefCell<Symbolizer>,
-    variables: Variables,
+    naming: RefCell<Naming>,
 }
 
 impl Names {
-    pub fn new(space: &AddressSpace) -> Names {
-        let symbolizer = RefCell::new(Symbolizer::new(space));
-        Names { space: space.clone(), symbolizer, variables: Variables::new(space) }
+    pub fn new(space: AddressSpace, naming: Naming) -> Names {
+        Names { space, naming: RefCell::new(naming) }
     }
 
     /// Where the modules are whose names begin like this.
@@ -55,68 +52,59 @@ impl Names {
     }
 
     fn is_atomic_operation(&self, pc: u64) -> bool {
-        let frames = self.frames(pc, CodeAddressKind::Exact);
+        let frames = self.naming.borrow_mut().site(pc);
         // Inlined functions, and the one that they are inlined into.
         let own = frames.iter().position(|frame| !frame.inlined).map_or(frames.len(), |last| last + 1);
-        let names = frames[..own].iter().filter_map(|frame| frame.function.as_deref());
-        names.into_iter().any(|name| ATOMIC_OPERATIONS.iter().any(|part| name.contains(part)))
+        let mut names = frames[..own].iter().filter_map(|frame| frame.function.as_deref());
+        names.any(|name| ATOMIC_OPERATIONS.iter().any(|part| name.contains(part)))
     }
 
     /// C's `_Atomic`, which leaves no function behind.
     fn is_atomic_variable(&self, address: u64) -> bool {
-        let described = self.variables.describe(GuestAddress(address), 1);
+        let naming = self.naming.borrow();
+        let variables = naming.variables();
+        let described = variables.describe(GuestAddress(address), 1);
         let type_id = described.and_then(|described| described.type_id);
-        type_id.is_some_and(|type_id| self.variables.type_of(type_id).name.contains("_Atomic"))
+        type_id.is_some_and(|type_id| variables.type_of(type_id).name.contains("_Atomic"))
     }
 
     /// The innermost function first.
     pub fn place(&self, pc: u64) -> Vec<Place> {
-        self.frames(pc, CodeAddressKind::Exact).iter().map(|frame| place(frame, pc)).collect()
+        let frames = self.naming.borrow_mut().site(pc);
+        frames.iter().map(|frame| findings::place(pc, frame)).collect()
     }
 
     /// A stack from its innermost instruction and the return addresses behind it.
     pub fn stack(&self, pc: u64, callers: &[u64]) -> Vec<Place> {
         let mut stack = self.place(pc);
-        for &caller in callers {
-            let frames = self.frames(caller, CodeAddressKind::ReturnAddress);
-            stack.extend(frames.iter().map(|frame| place(frame, caller)));
-        }
+        stack.extend(self.callers(callers));
         stack
     }
 
     /// The stack of a call, from return addresses alone.
     pub fn callers(&self, callers: &[u64]) -> Vec<Place> {
-        match callers.split_first() {
-            Some((&innermost, rest)) => {
-                let frames = self.frames(innermost, CodeAddressKind::ReturnAddress);
-                let first = frames.iter().map(|frame| place(frame, innermost));
-                first.chain(rest.iter().flat_map(|&caller| self.callers(&[caller]))).collect()
-            }
-            None => Vec::new(),
-        }
+        let frames = |&caller: &u64| {
+            let frames = self.naming.borrow_mut().call_site(caller);
+            frames.iter().map(|frame| findings::place(caller, frame)).collect::<Vec<_>>()
+        };
+        callers.iter().flat_map(frames).collect()
     }
 
-    /// The global variable that an access is to: its name and its type's.
-    pub fn variable(&self, address: u64, size: u64) -> Option<(String, Option<String>)> {
-        let described = self.variables.describe(GuestAddress(address), size)?;
-        let type_name = described.type_id.map(|type_id| self.variables.type_of(type_id).name.clone());
-        Some((described.path, type_name))
+    /// What memory is called, and the name of its type.
+    pub fn memory(&self, memory: &Memory<'_>) -> Option<(String, Option<String>)> {
+        let named = self.naming.borrow_mut().address(memory)?;
+        let naming = self.naming.borrow();
+        let type_name = named.type_id.map(|type_id| naming.variables().type_of(type_id).name.clone());
+        Some((named.text, type_name))
     }
 
-    fn frames(&self, pc: u64, kind: CodeAddressKind) -> Vec<SourceFrame> {
-        self.symbolizer.borrow_mut().resolve(CodeAddress { pc, kind })
+    /// What a lock is called.
+    pub fn lock(&self, address: u64) -> Option<String> {
+        self.naming.borrow_mut().object(&Memory { address, size: 1, ..Memory::default() })
     }
-}
 
-fn place(frame: &SourceFrame, pc: u64) -> Place {
-    Place {
-        function: frame.function.clone(),
-        file: frame.file.clone(),
-        line: frame.line,
-        column: frame.column,
-        inlined: frame.inlined,
-        module: Some(frame.module.clone()),
-        module_offset: Some(Address(frame.module_offset)),
-        pc: Some(Address(pc)),
+    /// Whether the memory is a variable that people can ask for by this name.
+    pub fn is_global(&self, address: u64) -> bool {
+        self.naming.borrow().variables().global_at(GuestAddress(address)).is_some()
     }
 }

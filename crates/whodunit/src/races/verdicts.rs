@@ -3,7 +3,8 @@
 use super::Subject;
 use super::names::Names;
 use super::passes::{Occurrence, Seen};
-use crate::study::races::{Block, Circumstance};
+use crate::naming::Memory;
+use crate::study::races::Circumstance;
 use analysis::races::{Action, AdHoc, Race, Side};
 use analysis::suppressions::{Frame, Suppressions};
 use std::collections::BTreeSet;
@@ -82,8 +83,8 @@ impl Court<'_> {
         }
         let blocks = [occurrence.first.1, occurrence.second.1];
         let block = blocks.into_iter().flatten().find_map(|circumstance| circumstance.block.as_ref());
-        match block.and_then(|block| block.callers.first()) {
-            Some(&caller) => self.names.is_in_c_library(caller),
+        match block {
+            Some(block) => self.names.is_in_c_library(block.site),
             // In no block and no module: an allocator's own words, or a stack.
             None if !self.names.is_in_module(occurrence.address) => first && second,
             None => self.names.is_in_c_library(occurrence.address),
@@ -139,7 +140,7 @@ impl Court<'_> {
     }
 
     fn ad_hoc(&self, ad_hoc: &AdHoc) -> Finding {
-        let variable = self.variable_at(ad_hoc.address, 1, None);
+        let variable = self.variable_at(&Memory { address: ad_hoc.address, size: 1, ..Memory::default() });
         let name = variable.name.clone().unwrap_or_else(|| format!("{:#x}", ad_hoc.address));
         let title = format!(
             "thread {} waits in a loop for thread {} to write {name}",
@@ -169,31 +170,23 @@ impl Court<'_> {
     fn variable(&self, occurrence: &Occurrence<'_>) -> Variable {
         let blocks = [occurrence.second.1, occurrence.first.1];
         let block = blocks.into_iter().flatten().find_map(|circumstance| circumstance.block.as_ref());
-        let size = occurrence.first.0.size.min(occurrence.second.0.size);
-        self.variable_at(occurrence.address, u64::from(size), block)
+        let (first, second) = (occurrence.first.0, occurrence.second.0);
+        let size = u64::from(first.size.min(second.size));
+        self.variable_at(&Memory {
+            address: occurrence.address,
+            size,
+            thread: second.thread,
+            block,
+            ..Memory::default()
+        })
     }
 
-    fn variable_at(&self, address: u64, size: u64, block: Option<&Block>) -> Variable {
-        let mut variable = Variable { address: Some(Address(address)), size: Some(size), ..Variable::default() };
-        match (block, self.names.variable(address, size)) {
-            (Some(block), _) => variable.text = Some(self.in_block(block, address)),
-            (None, Some((name, type_name))) => {
-                variable.name = Some(name);
-                variable.type_name = type_name;
-            }
-            (None, None) => {}
-        }
-        variable
-    }
-
-    fn in_block(&self, block: &Block, address: u64) -> String {
-        let stack = self.names.callers(&block.callers);
-        let at = stack
-            .iter()
-            .find_map(|place| Some(format!("{}:{}", place.file.as_ref()?.file_name()?.to_string_lossy(), place.line?)));
-        let at = at.map_or(String::new(), |at| format!(" at {at}"));
-        let (offset, size, thread) = (address - block.address, block.size, block.thread);
-        format!("{offset} bytes into a block of {size} bytes that thread {thread} allocated{at}")
+    fn variable_at(&self, memory: &Memory<'_>) -> Variable {
+        let (name, type_name) = self.names.memory(memory).unzip();
+        let is_global = memory.block.is_none() && self.names.is_global(memory.address);
+        let (name, text) = if is_global { (name, None) } else { (None, name) };
+        let (address, size) = (Some(Address(memory.address)), Some(memory.size));
+        Variable { name, type_name: type_name.flatten(), address, size, text }
     }
 
     fn lock(&self, held: &analysis::races::HeldLock) -> Lock {
@@ -201,8 +194,7 @@ impl Court<'_> {
             stream::LockMode::Exclusive => LockMode::Exclusive,
             stream::LockMode::Shared => LockMode::Shared,
         };
-        let name = self.names.variable(held.object, 1).map(|(name, _)| whole(&name));
-        Lock { name, address: Some(Address(held.object)), mode, taken: None }
+        Lock { name: self.names.lock(held.object), address: Some(Address(held.object)), mode, taken: None }
     }
 
     fn threads(&self, sides: &[Told<'_>; 2]) -> Vec<Thread> {
@@ -232,11 +224,6 @@ impl Court<'_> {
     }
 }
 
-/// A lock is shown as a whole, not by its first field.
-fn whole(name: &str) -> String {
-    name.split(".__data").next().unwrap_or(name).to_owned()
-}
-
 fn as_frame(place: &Place) -> (String, String, String) {
     let file = place.file.as_ref().map_or_else(String::new, |file| file.to_string_lossy().into_owned());
     (place.function.clone().unwrap_or_default(), file, place.module.clone().unwrap_or_default())
@@ -245,8 +232,9 @@ fn as_frame(place: &Place) -> (String, String, String) {
 fn title(variable: &Variable, sides: &[Told<'_>; 2], stacks: &[Vec<Place>; 2]) -> String {
     let what = match (&variable.name, variable.address) {
         (Some(name), _) => name.clone(),
-        (None, Some(address)) => format!("memory at {address}"),
-        (None, None) => "memory".to_owned(),
+        (None, address) => {
+            variable.text.clone().or(address.map(|address| format!("memory at {address}"))).unwrap_or_default()
+        }
     };
     let verb = |side: &Side| match side.action {
         Action::Read => "reads",

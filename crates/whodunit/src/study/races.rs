@@ -1,6 +1,7 @@
 //! Data races: which memory is for synchronisation, what races, and under what circumstances.
 
 use super::Student;
+use crate::naming::{Block, Blocks};
 use crate::scene::Scene;
 use crate::stacks::Stacks;
 use analysis::races::{Classify, Detector, SiteClass, Survey, Surveyed};
@@ -102,16 +103,6 @@ pub struct Circumstance {
     pub block: Option<Block>,
 }
 
-/// A block of memory from an allocator.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
-    pub address: u64,
-    pub size: u64,
-    pub thread: Thread,
-    /// Where it was asked for, the innermost return address first.
-    pub callers: Vec<u64>,
-}
-
 /// Where a thread was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
@@ -134,7 +125,7 @@ pub struct Circumstances {
     ordinals: BTreeMap<Thread, u64>,
     pcs: Vec<u64>,
     stacks: Stacks,
-    blocks: BTreeMap<u64, Block>,
+    blocks: Blocks,
     told: Told,
 }
 
@@ -150,7 +141,7 @@ impl Circumstances {
             ordinals: BTreeMap::new(),
             pcs: Vec::new(),
             stacks: Stacks::default(),
-            blocks: BTreeMap::new(),
+            blocks: Blocks::default(),
             told: Told { circumstances, threads: BTreeMap::new() },
         }
     }
@@ -173,7 +164,7 @@ impl Circumstances {
             !is_met
         });
         for number in met {
-            let block = self.block_at(address);
+            let block = self.blocks.at(address).copied();
             self.told.circumstances[number] = Some(Circumstance {
                 callers: self.stacks.callers(thread),
                 before: values.before.map(<[u8]>::to_vec),
@@ -182,11 +173,6 @@ impl Circumstances {
                 block,
             });
         }
-    }
-
-    fn block_at(&self, address: u64) -> Option<Block> {
-        let (_, block) = self.blocks.range(..=address).next_back()?;
-        (address - block.address < block.size).then(|| block.clone())
     }
 }
 
@@ -215,18 +201,14 @@ impl Listener for Circumstances {
                 let callers = self.stacks.callers(thread);
                 self.told.threads.insert(child, Origin { parent: thread, callers });
             }
-            Event::Allocated { address, size, .. } => {
-                let callers = self.stacks.callers(thread);
-                self.blocks.insert(address, Block { address, size, thread, callers });
-            }
             Event::Freed { address, .. } => {
                 let ordinal = self.count(thread);
                 let is_meant = |wanted: &Wanted| wanted.is_release && wanted.ordinal == ordinal;
                 self.look(thread, is_meant, address, Values::default());
-                self.blocks.remove(&address);
             }
             _ => {}
         }
+        self.blocks.hear(event);
     }
 
     fn site(&mut self, site: Site, pc: u64) {

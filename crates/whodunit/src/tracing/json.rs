@@ -113,8 +113,8 @@ struct FrameRecord {
 fn record(line: &Line, naming: &mut Naming) -> Record {
     let (kind, details) = details(line, naming);
     let site = match line.what {
-        What::Access(Access { pc, .. }) => Some(site(pc, &naming.site(pc))),
-        What::Call { site: pc, .. } => Some(site(pc, &naming.site(pc))),
+        // What the kernel does while it loads a program is done by no instruction.
+        What::Access(Access { pc, .. }) | What::Call { site: pc, .. } if pc != 0 => Some(site(pc, &naming.site(pc))),
         What::Lock { site: pc, .. }
         | What::Unlock { site: pc, .. }
         | What::Release { site: pc, .. }

@@ -159,7 +159,7 @@ impl Trace<'_> {
             let start = json!({ "ph": "X", "cat": "threads", "name": "start", "dur": length, "args": {} });
             self.put(child, self.now + LENGTH / 2, start)?;
         }
-        for arrow in self.arrows.hear(line, self.now) {
+        if let Some(arrow) = self.arrows.hear(line, self.now) {
             let id = arrow.number;
             let mark = |phase: &str| json!({ "ph": phase, "cat": "order", "name": arrow.name, "id": id, "bp": "e" });
             let End { thread, at } = arrow.from;

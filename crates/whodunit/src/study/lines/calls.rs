@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn calls_are_left_by_returns_and_by_jumps() {
         let mut calls = Calls::default();
-        [open(0x1000, 0xa0), open(0xf00, 0xb0), open(0xe00, 0xc0)].map(|call| calls.enter(1, call));
+        [open(0x1000, 0xa0), open(0xf00, 0xb0), open(0xe00, 0xc0)].into_iter().for_each(|call| calls.enter(1, call));
         let stacks = |gone: Vec<Open>| gone.into_iter().map(|call| call.stack).collect::<Vec<_>>();
         assert_eq!(stacks(calls.returned(1, 0x77)), [0u64; 0]);
         assert_eq!(stacks(calls.left_before(1, &open(0xf80, 0xd0))), [0xe00, 0xf00]);
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn frames_of_addresses() {
         let mut calls = Calls::default();
-        [open(0x1000, 0xa0), open(0xf00, 0xb0)].map(|call| calls.enter(1, call));
+        [open(0x1000, 0xa0), open(0xf00, 0xb0)].into_iter().for_each(|call| calls.enter(1, call));
         let innermost = Frame { address: 0xf08, pc: 0x5, is_calling: false };
         let outer = Frame { address: 0x1008, pc: 0xb0, is_calling: true };
         assert_eq!(calls.frame(1, 0xef0, 0x5), Some(innermost));
