@@ -46,9 +46,14 @@ impl Names {
         let sides =
             instances.flat_map(|instance| [(&instance.first, instance.address), (&instance.second, instance.address)]);
         sides
-            .filter(|(side, address)| self.is_atomic_operation(side.pc) || self.is_atomic_variable(*address))
+            .filter(|(side, address)| self.is_atomic(side.pc, *address))
             .map(|(side, _)| side.pc)
             .collect()
+    }
+
+    /// Whether an access is an atomic operation, or to an atomic variable.
+    pub fn is_atomic(&self, pc: u64, address: u64) -> bool {
+        self.is_atomic_operation(pc) || self.is_atomic_variable(address)
     }
 
     fn is_atomic_operation(&self, pc: u64) -> bool {

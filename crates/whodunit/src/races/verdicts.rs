@@ -47,7 +47,11 @@ pub fn judge(
             findings.push(court.finding(race, &occurrence, stacks));
         }
     }
-    for ad_hoc in &seen.ad_hoc {
+    // Waiting for an atomic variable is what it is for.
+    let is_atomic = |ad_hoc: &&AdHoc| {
+        [ad_hoc.reader, ad_hoc.writer].iter().any(|side| names.is_atomic(side.pc, ad_hoc.address))
+    };
+    for ad_hoc in seen.ad_hoc.iter().filter(|ad_hoc| !is_atomic(ad_hoc)) {
         findings.push(court.ad_hoc(ad_hoc));
     }
     findings.summary.left_out = seen.found.further_races;
@@ -80,6 +84,14 @@ impl Court<'_> {
         let (first, second) = (is_library(occurrence.first.0), is_library(occurrence.second.0));
         if !first && !second {
             return false;
+        }
+        // What the library does when a thread ends, nobody has called.
+        let is_uncalled = |(side, circumstance): Told<'_>| {
+            let mut callers = circumstance.into_iter().flat_map(|circumstance| &circumstance.callers);
+            is_library(side) && callers.all(|caller| self.names.is_in_c_library(*caller))
+        };
+        if is_uncalled(occurrence.first) || is_uncalled(occurrence.second) {
+            return true;
         }
         let blocks = [occurrence.first.1, occurrence.second.1];
         let block = blocks.into_iter().flatten().find_map(|circumstance| circumstance.block.as_ref());
