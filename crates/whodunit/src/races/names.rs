@@ -45,10 +45,7 @@ impl Names {
         let instances = races.iter().flat_map(|race| &race.instances);
         let sides =
             instances.flat_map(|instance| [(&instance.first, instance.address), (&instance.second, instance.address)]);
-        sides
-            .filter(|(side, address)| self.is_atomic(side.pc, *address))
-            .map(|(side, _)| side.pc)
-            .collect()
+        sides.filter(|(side, address)| self.is_atomic(side.pc, *address)).map(|(side, _)| side.pc).collect()
     }
 
     /// Whether an access is an atomic operation, or to an atomic variable.
@@ -64,13 +61,13 @@ impl Names {
         names.any(|name| ATOMIC_OPERATIONS.iter().any(|part| name.contains(part)))
     }
 
-    /// C's `_Atomic`, which leaves no function behind.
+    /// C's `_Atomic int`, `atomic_int` and the like, whose operations leave no function behind.
     fn is_atomic_variable(&self, address: u64) -> bool {
         let naming = self.naming.borrow();
         let variables = naming.variables();
         let described = variables.describe(GuestAddress(address), 1);
         let type_id = described.and_then(|described| described.type_id);
-        type_id.is_some_and(|type_id| variables.type_of(type_id).name.contains("_Atomic"))
+        type_id.is_some_and(|type_id| variables.type_of(type_id).name.contains("tomic"))
     }
 
     /// The innermost function first.

@@ -48,9 +48,8 @@ pub fn judge(
         }
     }
     // Waiting for an atomic variable is what it is for.
-    let is_atomic = |ad_hoc: &&AdHoc| {
-        [ad_hoc.reader, ad_hoc.writer].iter().any(|side| names.is_atomic(side.pc, ad_hoc.address))
-    };
+    let is_atomic =
+        |ad_hoc: &&AdHoc| [ad_hoc.reader, ad_hoc.writer].iter().any(|side| names.is_atomic(side.pc, ad_hoc.address));
     for ad_hoc in seen.ad_hoc.iter().filter(|ad_hoc| !is_atomic(ad_hoc)) {
         findings.push(court.ad_hoc(ad_hoc));
     }
