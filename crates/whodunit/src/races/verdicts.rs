@@ -132,7 +132,7 @@ impl Court<'_> {
         } else {
             Finding::suspected(class, &title)
         };
-        let what = variable.name.clone();
+        let what = short_name(&variable);
         for ((side, circumstance), stack) in sides.into_iter().zip(stacks) {
             let text = deed(side, circumstance, what.as_deref());
             let place = stack.first().cloned().unwrap_or_default();
@@ -210,11 +210,13 @@ impl Court<'_> {
 
     fn threads(&self, sides: &[Told<'_>; 2]) -> Vec<Thread> {
         let numbers: BTreeSet<u32> = sides.iter().map(|(side, _)| side.thread).collect();
-        let made = |thread: &u32| self.seen.told.threads.get(thread).map_or(&[][..], |origin| &origin.callers);
-        numbers
-            .iter()
-            .map(|thread| Thread { thread: *thread, name: None, created: self.names.callers(made(thread)) })
-            .collect()
+        let made = |thread: u32| {
+            let callers = self.seen.told.threads.get(&thread).map_or(&[][..], |origin| &origin.callers);
+            // How the C library makes threads is nobody's interest.
+            let own = callers.iter().position(|caller| !self.names.is_in_c_library(*caller)).unwrap_or(0);
+            self.names.callers(&callers[own..])
+        };
+        numbers.iter().map(|&thread| Thread { thread, name: None, created: made(thread) }).collect()
     }
 
     fn next(&self, variable: &Variable) -> Vec<Next> {
@@ -233,6 +235,12 @@ impl Court<'_> {
         };
         writes.into_iter().chain([debugger]).collect()
     }
+}
+
+/// What people would call the variable within a sentence.
+fn short_name(variable: &Variable) -> Option<String> {
+    let text = variable.name.as_ref().or(variable.text.as_ref())?;
+    text.split(" in a block of ").next().filter(|name| !name.starts_with("a block of ")).map(str::to_owned)
 }
 
 fn as_frame(place: &Place) -> (String, String, String) {

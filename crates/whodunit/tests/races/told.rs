@@ -50,7 +50,8 @@ static void *waiter(void *unused) {
 int main(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, waiter, NULL);
-    sched_yield();
+    for (int i = 0; i < 20; i++)
+        sched_yield();
     payload = 3;
     ready = 1;
     pthread_join(thread, NULL);
