@@ -20,6 +20,12 @@ pub struct Call {
     pub caller: u64,
 }
 
+impl Call {
+    fn goes_on_as(&self, other: &Call) -> bool {
+        (self.stack, self.caller, self.arguments[0]) == (other.stack, other.caller, other.arguments[0])
+    }
+}
+
 #[derive(Default)]
 struct State {
     calls: Vec<(Role, Call)>,
@@ -55,12 +61,15 @@ impl Calls {
             return self.handed_over(thread, &call);
         }
         let state = self.threads.entry(thread).or_default();
+        state.leave_while(|open| open.stack < call.stack);
+        // `operator delete` jumps to `free`, for the same caller: that is one call.
+        let is_continued = state.calls.last().is_some_and(|(open, from)| open.is_allocator() && from.goes_on_as(&call));
         // What lies below has been left.
         state.leave_while(|open| open.stack <= call.stack);
         let is_within = state.allocators > 0;
         state.enter(role, call);
         // Allocators use others, and locks of their own.
-        if is_within { Vec::new() } else { begun(role, &call) }
+        if is_within || is_continued { Vec::new() } else { begun(role, &call) }
     }
 
     /// A function that hands out memory jumps to another for good. Where that returns is not known; of `calloc` the rest is
@@ -158,10 +167,13 @@ mod tests {
     const MALLOC: u64 = 0x100;
     const CALLOC: u64 = 0x200;
     const JUMP: u64 = 0x280;
+    const DELETE: u64 = 0x300;
+    const FREE: u64 = 0x400;
 
     fn calls() -> Calls {
-        let roles = [(MALLOC, Role::Allocate), (CALLOC, Role::AllocateArray), (JUMP, Role::HandOver)];
-        Calls::new(Roles::from(roles))
+        let allocating = [(MALLOC, Role::Allocate), (CALLOC, Role::AllocateArray), (JUMP, Role::HandOver)];
+        let freeing = [(DELETE, Role::Free), (FREE, Role::Free)];
+        Calls::new(Roles::from_iter(allocating.into_iter().chain(freeing)))
     }
 
     fn call(first: u64, second: u64, stack: u64) -> Call {
@@ -178,6 +190,17 @@ mod tests {
         let block = Event::Allocated { address: 0x5000, size: 160, site: 0x77 };
         assert_eq!(calls.entered(1, JUMP, call(0x5000, 0, 0x9000)), [block]);
         assert!(!calls.is_inside_allocator(1));
+    }
+
+    #[test]
+    fn a_function_that_jumps_to_another_of_its_kind_is_one_call() {
+        let mut calls = calls();
+        let freed = Event::Freed { address: 0x5000, site: 0x77 };
+        assert_eq!(calls.entered(1, DELETE, call(0x5000, 0, 0x9000)), std::slice::from_ref(&freed));
+        assert_eq!(calls.entered(1, FREE, call(0x5000, 0, 0x9000)), []);
+        assert_eq!(calls.left(1, 0, 0x9000), []);
+        assert!(!calls.is_inside_allocator(1));
+        assert_eq!(calls.entered(1, FREE, call(0x5000, 0, 0x9000)), [freed]);
     }
 
     #[test]

@@ -79,13 +79,10 @@ impl Lines {
         !self.is_over && self.selection.has(thread, kind, self.moment)
     }
 
-    /// Tells whether it was told.
-    fn select(&mut self, thread: Thread, what: What) -> bool {
-        let is_told = self.is_wanted(thread, what.kind()) && self.selection.covers(&what);
-        if is_told {
+    fn select(&mut self, thread: Thread, what: What) {
+        if self.is_wanted(thread, what.kind()) && self.selection.covers(&what) {
             self.tell(thread, what);
         }
-        is_told
     }
 
     fn tell(&mut self, thread: Thread, what: What) {
@@ -120,19 +117,16 @@ impl Lines {
     fn called(&mut self, thread: Thread, open: Open) {
         let gone = self.calls.left_before(thread, &open);
         self.leave(thread, gone, 0);
-        let what = What::Call { site: open.site, target: open.target };
-        let is_told = self.select(thread, what);
-        self.calls.enter(thread, Open { is_told, ..open });
+        self.select(thread, What::Call { site: open.site, target: open.target });
+        self.calls.enter(thread, open);
     }
 
     /// Of calls that are over, the last `returned` did return; the others were jumped out of.
     fn leave(&mut self, thread: Thread, gone: Vec<Open>, returned: usize) {
         let jumped = gone.len() - returned;
         for (position, open) in gone.into_iter().enumerate() {
-            if open.is_told && self.is_wanted(thread, Kind::Calls) {
-                let (site, target) = (open.return_address, open.target);
-                self.tell(thread, What::Return { site, target, is_jump: position < jumped });
-            }
+            let (site, target) = (open.return_address, open.target);
+            self.select(thread, What::Return { site, target, is_jump: position < jumped });
         }
     }
 }
@@ -155,7 +149,7 @@ impl Listener for Lines {
     fn event(&mut self, thread: Thread, event: &Event) {
         match *event {
             Event::Called { site, target, return_address, stack } => {
-                self.called(thread, Open { site, target, return_address, stack, is_told: false });
+                self.called(thread, Open { site, target, return_address, stack });
             }
             Event::Returned { target } => {
                 let gone = self.calls.returned(thread, target);
