@@ -54,11 +54,12 @@ impl Lines {
         }
     }
 
-    /// What the replay has to observe. Accesses are told with the call whose frame they may be in.
+    /// What the replay has to observe.
     pub fn detail(selection: &Selection) -> Detail {
+        let follows_calls = selection.frames && selection.kinds.contains(&Kind::Accesses);
         match selection {
             _ if selection.values => Detail::Values,
-            _ if selection.kinds.iter().any(|kind| matches!(kind, Kind::Accesses | Kind::Calls)) => Detail::Calls,
+            _ if follows_calls || selection.kinds.contains(&Kind::Calls) => Detail::Calls,
             _ => Detail::Accesses,
         }
     }
