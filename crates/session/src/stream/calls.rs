@@ -20,6 +20,12 @@ pub struct Call {
     pub caller: u64,
 }
 
+impl Call {
+    fn goes_on_as(&self, other: &Call) -> bool {
+        (self.stack, self.caller, self.arguments[0]) == (other.stack, other.caller, other.arguments[0])
+    }
+}
+
 /// Whose code a thread is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inside {
@@ -65,12 +71,11 @@ impl Calls {
     pub fn entered(&mut self, thread: Thread, pc: u64, call: Call) -> Vec<Event> {
         let Some(&role) = self.roles.get(&pc) else { return Vec::new() };
         let state = self.threads.entry(thread).or_default();
-        // A function that ends with a jump to another of the same role has told already.
-        let is_continued = state.calls.last().is_some_and(|(open_role, open)| {
-            (*open_role, open.stack, open.arguments[0]) == (role, call.stack, call.arguments[0])
-        });
         // What lies below has been left.
-        state.leave_while(|open| open.stack <= call.stack);
+        state.leave_while(|open| open.stack < call.stack);
+        // `operator delete` jumps to `free`, for the same caller: that is one call.
+        let is_continued = state.calls.last().is_some_and(|(open, from)| *open == role && from.goes_on_as(&call));
+        state.leave_while(|open| open.stack == call.stack);
         let is_within = state.allocators > 0;
         state.enter(role, call);
         // Allocators use others, and locks of their own.

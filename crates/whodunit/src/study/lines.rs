@@ -54,11 +54,12 @@ impl Lines {
         }
     }
 
-    /// What the replay has to observe. Accesses are told with the call whose frame they may be in.
+    /// What the replay has to observe.
     pub fn detail(selection: &Selection) -> Detail {
+        let follows_calls = selection.frames && selection.kinds.contains(&Kind::Accesses);
         match selection {
             _ if selection.values => Detail::Values,
-            _ if selection.kinds.iter().any(|kind| matches!(kind, Kind::Accesses | Kind::Calls)) => Detail::Calls,
+            _ if follows_calls || selection.kinds.contains(&Kind::Calls) => Detail::Calls,
             _ => Detail::Accesses,
         }
     }
@@ -79,13 +80,10 @@ impl Lines {
         !self.is_over && self.selection.has(thread, kind, self.moment)
     }
 
-    /// Tells whether it was told.
-    fn select(&mut self, thread: Thread, what: What) -> bool {
-        let is_told = self.is_wanted(thread, what.kind()) && self.selection.covers(&what);
-        if is_told {
+    fn select(&mut self, thread: Thread, what: What) {
+        if self.is_wanted(thread, what.kind()) && self.selection.covers(&what) {
             self.tell(thread, what);
         }
-        is_told
     }
 
     fn tell(&mut self, thread: Thread, what: What) {
@@ -120,19 +118,16 @@ impl Lines {
     fn called(&mut self, thread: Thread, open: Open) {
         let gone = self.calls.left_before(thread, &open);
         self.leave(thread, gone, 0);
-        let what = What::Call { site: open.site, target: open.target };
-        let is_told = self.select(thread, what);
-        self.calls.enter(thread, Open { is_told, ..open });
+        self.select(thread, What::Call { site: open.site, target: open.target });
+        self.calls.enter(thread, open);
     }
 
     /// Of calls that are over, the last `returned` did return; the others were jumped out of.
     fn leave(&mut self, thread: Thread, gone: Vec<Open>, returned: usize) {
         let jumped = gone.len() - returned;
         for (position, open) in gone.into_iter().enumerate() {
-            if open.is_told && self.is_wanted(thread, Kind::Calls) {
-                let (site, target) = (open.return_address, open.target);
-                self.tell(thread, What::Return { site, target, is_jump: position < jumped });
-            }
+            let (site, target) = (open.return_address, open.target);
+            self.select(thread, What::Return { site, target, is_jump: position < jumped });
         }
     }
 }
@@ -155,7 +150,7 @@ impl Listener for Lines {
     fn event(&mut self, thread: Thread, event: &Event) {
         match *event {
             Event::Called { site, target, return_address, stack } => {
-                self.called(thread, Open { site, target, return_address, stack, is_told: false });
+                self.called(thread, Open { site, target, return_address, stack });
             }
             Event::Returned { target } => {
                 let gone = self.calls.returned(thread, target);

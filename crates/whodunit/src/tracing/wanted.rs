@@ -7,6 +7,7 @@ use crate::recordings::Trouble;
 use crate::show::Recorded;
 use crate::study::lines::{Kind, Selection};
 use clap::ValueEnum;
+use program::space::GuestAddress;
 use program::whereabouts::Where;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,11 +24,15 @@ pub fn selection(
     let kinds = if arguments.only.is_empty() { Kind::value_variants() } else { &arguments.only };
     let sought = Sought { recording, process: arguments.process, at: arguments.to };
     let memory = places.iter().zip(&arguments.variables).map(|(place, typed)| range(&sought, place, typed));
+    let memory: Vec<Range<u64>> = memory.collect::<Result<_, _>>()?;
+    let is_of_module = |range: &Range<u64>| recorded.space.locate(GuestAddress(range.start)).is_some();
     Ok(Selection {
         kinds: kinds.iter().copied().collect(),
         threads: threads(&arguments.threads, &recorded.threads)?,
         code: code(&arguments.functions, recorded, naming)?,
-        memory: memory.collect::<Result<_, _>>()?,
+        // Globals are in no frame.
+        frames: memory.is_empty() || !memory.iter().all(is_of_module),
+        memory,
         from: arguments.from,
         to: arguments.to,
         values: arguments.values,

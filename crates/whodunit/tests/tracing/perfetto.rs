@@ -78,7 +78,7 @@ fn arrows_touch_slices() {
             let start = slice["ts"].as_f64().unwrap();
             slice["tid"] == end["tid"] && start <= time && time <= start + slice["dur"].as_f64().unwrap()
         };
-        assert!(slices.iter().any(|slice| is_inside(slice)), "{end}");
+        assert!(slices.iter().any(is_inside), "{end}");
     }
 }
 

@@ -27,6 +27,18 @@ fn accesses_do_not_depend_on_what_else_is_asked_for() {
     }
 }
 
+/// Of a global alone, calls are not followed: what is told of it is the same.
+#[test]
+fn a_variable_alone_is_told_as_among_all() {
+    let recorded = record("alone", BANK, "-O0");
+    let alone = accesses(&recorded, &["--only", "accesses", "--variable", "counter", "--from", "100"]);
+    let with_values = accesses(&recorded, &["--values", "--variable", "counter", "--from", "100"]);
+    let all = accesses(&recorded, &["--only", "accesses", "--from", "100"]);
+    let meant: Vec<String> = all.into_iter().filter(|access| access.contains("\"counter\"")).collect();
+    assert_eq!(alone.len(), 5);
+    assert_eq!((&alone, &with_values), (&meant, &meant));
+}
+
 fn ordinals(recorded: &Recorded, words: &[&str]) -> Vec<u64> {
     recorded.lines(words).iter().map(|line| line["ordinal"].as_u64().unwrap()).collect()
 }

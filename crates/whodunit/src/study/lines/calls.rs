@@ -20,8 +20,6 @@ pub struct Open {
     pub return_address: u64,
     /// Where the return address is.
     pub stack: u64,
-    /// Somebody has been told of it.
-    pub is_told: bool,
 }
 
 #[derive(Default)]
@@ -80,7 +78,7 @@ mod tests {
     use super::*;
 
     fn open(stack: u64, return_address: u64) -> Open {
-        Open { site: return_address - 5, target: 0x100, return_address, stack, is_told: true }
+        Open { site: return_address - 5, target: 0x100, return_address, stack }
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Selection {
     /// Numbers of events, both included.
     pub from: Option<u64>,
     pub to: Option<u64>,
+    /// With the calls whose frames accesses may be in: following calls makes a replay much slower.
+    pub frames: bool,
     /// With what was in memory.
     pub values: bool,
     /// Not more than so many.

@@ -1,5 +1,6 @@
 use super::*;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use trace::stream::{AccessKind, LockMode};
 
 const ALL: [Kind; 6] = [Kind::Accesses, Kind::Sync, Kind::Memory, Kind::Threads, Kind::Calls, Kind::Syscalls];
@@ -35,6 +36,10 @@ fn everything() -> Selection {
     Selection { kinds: BTreeSet::from(ALL), ..Selection::default() }
 }
 
+fn only(range: Range<u64>) -> Vec<Range<u64>> {
+    std::iter::once(range).collect()
+}
+
 fn ordinals(selection: Selection) -> Vec<(u64, Kind)> {
     told(selection).iter().map(|line| (line.ordinal, line.what.kind())).collect()
 }
@@ -60,8 +65,8 @@ fn each_kind_has_the_ordinals_that_it_has_among_all() {
 fn by_thread_code_memory_and_time() {
     let numbers = |selection| ordinals(selection).into_iter().map(|(ordinal, _)| ordinal).collect::<Vec<_>>();
     assert_eq!(numbers(Selection { threads: BTreeSet::from([2]), ..everything() }), [5, 6]);
-    assert_eq!(numbers(Selection { code: vec![0x2000..0x2008], ..everything() }), [2, 3, 3, 5, 5]);
-    assert_eq!(numbers(Selection { memory: vec![0x22..0x31], ..everything() }), [2, 3]);
+    assert_eq!(numbers(Selection { code: only(0x2000..0x2008), ..everything() }), [2, 3, 3, 5, 5]);
+    assert_eq!(numbers(Selection { memory: only(0x22..0x31), ..everything() }), [2, 3]);
     assert_eq!(numbers(Selection { from: Some(6), ..everything() }), [4, 5, 5, 6]);
     assert_eq!(numbers(Selection { to: Some(5), ..everything() }), [1, 2, 3, 3]);
 }
