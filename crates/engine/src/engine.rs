@@ -14,6 +14,7 @@ use crate::syscalls::Filters;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
 use sched::ThreadId;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -31,9 +32,20 @@ pub struct Options {
     pub cache_size: u64,
     /// Fills what the kernel would fill with random bytes at program start.
     pub seed: u64,
+    /// Where threads may change places besides the ends of their quanta.
+    pub switching: Switching,
     /// Filters of system calls that an earlier program of the process has set, as the engine has put them before the
     /// path of this one.
     pub filters: Vec<Vec<u8>>,
+}
+
+/// Where the policy is asked besides where it must be.
+#[derive(Clone, Debug, Default)]
+pub struct Switching {
+    /// Instructions that count as events of the clock, so that a thread can be stopped right before one.
+    pub points: BTreeSet<u64>,
+    /// Before every system call.
+    pub calls: bool,
 }
 
 /// A guest thread in a report.
@@ -306,7 +318,7 @@ impl Engine {
 
     /// The same after leaving translated code; a unit that ran out of budget leaves its record to be ended here.
     pub fn drain_after(&self, world: &World, context: &mut Context, exit: Exit) {
-        if let Exit::Budget { record: Some((number, _)), .. } = exit
+        if let Exit::Budget { record: Some((number, _)), .. } | Exit::Point { record: Some((number, _)), .. } = exit
             && let Some(facts) = world.cache.catalogue().map(|catalogue| catalogue.record(u64::from(number)))
         {
             self.end_record(world, context, number, facts);

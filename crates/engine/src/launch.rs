@@ -9,6 +9,7 @@ pub use files::LaunchError;
 use crate::code::cache::CodeCache;
 use crate::code::memory::{BranchTable, CodeMemory};
 use crate::code::path::Limits;
+use crate::code::points::Points;
 use crate::context::{self, RSP};
 use crate::debug::Debugger;
 use crate::engine::{Engine, Host, Options, Tape};
@@ -64,6 +65,7 @@ pub fn launch(
     let mut cache = make_cache(zones, options.cache_size.min(Zones::CACHE_SIZE))?;
     observe(&mut cache, &options);
     cache.intercepts = journal.is_some();
+    cache.points = Points::new(options.switching.points.clone());
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
@@ -82,6 +84,7 @@ pub fn launch(
         Some(journal) => {
             let writing = Writing::new(journal);
             writing.begin(fixed_span);
+            writing.points(&options.switching.points);
             write_image(&writing, &loaded, &stack);
             Tape::Writing(writing)
         }

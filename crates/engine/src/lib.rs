@@ -33,7 +33,7 @@ mod x87;
 pub use code::observe::{AccessKind, Wanted};
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Why};
-pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
+pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, Switching, ThreadFacts};
 pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};

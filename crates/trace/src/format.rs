@@ -48,7 +48,7 @@
 use crate::checksum::Digest;
 
 /// The version that this crate writes.
-pub const VERSION: Version = Version { major: 1, minor: 1 };
+pub const VERSION: Version = Version { major: 1, minor: 2 };
 
 /// The first bytes of every log.
 pub const LOG_MAGIC: [u8; 8] = *b"WHODUNIT";

@@ -104,6 +104,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         cache_size: DEFAULT_CACHE << 20,
         seed: 0,
         filters: Vec::new(),
+        switching: engine::Switching::default(),
     };
     let settings = settings(!arguments.no_report && !arguments.check);
     let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());

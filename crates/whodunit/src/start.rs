@@ -4,7 +4,7 @@ use crate::host::Terminal;
 use crate::settings::{self, OnDeadlock, Settings};
 use crate::stats::Destination;
 use crate::{machine, status, voice};
-use engine::{Journal, Observation, Options, PrivateFile, Program};
+use engine::{Journal, Observation, Options, PrivateFile, Program, Switching};
 use session::{Facts, Limits, Origin, Recorder};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -26,6 +26,8 @@ pub struct Start {
     pub count: Option<Destination>,
     pub events: Option<PrivateFile>,
     pub observation: Observation,
+    /// Where threads may change places.
+    pub switching: Switching,
     /// Where the run is written down, if it is.
     pub recording: Option<Recording>,
     /// Filters of system calls that hold already.
@@ -52,6 +54,7 @@ impl Start {
             observation: self.observation,
             cache_size: self.settings.cache_mebibytes << 20,
             seed: self.settings.seed,
+            switching: self.switching,
             filters: self.filters,
         };
         let policy = self.settings.new_policy();

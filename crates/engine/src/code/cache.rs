@@ -13,6 +13,7 @@ use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
 use crate::code::observe::{Catalogue, Wanted};
 use crate::code::path::{GuestCode, Limits};
+use crate::code::points::Points;
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
 use crate::context::Layout;
@@ -82,6 +83,8 @@ pub struct CodeCache {
     pub intercepts: bool,
     /// Instructions before which translated code leaves.
     places: BTreeSet<u64>,
+    /// Instructions that are events of the clock besides branches; the same from the first unit on.
+    pub points: Points,
     /// Where stores leave.
     pub(super) watched: Vec<Window>,
 }
@@ -127,6 +130,7 @@ impl CodeCache {
             single_steps: false,
             intercepts: false,
             places: BTreeSet::new(),
+            points: Points::default(),
             watched: Vec::new(),
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());

@@ -56,8 +56,14 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         context.standing = Standing::AfterCall;
         return flow;
     }
+    if engine.options.switching.calls {
+        engine.turn.before_call(context);
+    }
     let prepared = engine.writing().map(|_| effects::prepare(number, &arguments, &GuestMemory));
     let flow = carry_out(engine, context, number, arguments, prepared.as_ref());
+    if engine.options.switching.calls && flow == Flow::Goes {
+        engine.turn.after_call(context);
+    }
     context.standing = Standing::AfterCall;
     flow
 }

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::journal::register_digest;
 use crate::kernel;
-use sched::{Reason, SwitchPoint, ThreadId};
+use sched::{Passed, Reason, SwitchPoint, ThreadId};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trace::Digest;
@@ -28,6 +28,7 @@ impl State {
         if let Some(thread) = self.threads.get_mut(&id) {
             thread.status = Status::Runnable;
             thread.outcome = outcome;
+            self.has_news = true;
         }
     }
 
@@ -67,8 +68,11 @@ impl State {
             return Choice::Nobody;
         }
         let last = self.current.unwrap_or(self.last);
-        let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable });
-        self.quantum = self.policy.quantum();
+        let (access, passed) = (self.access.take(), self.passed());
+        let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable, access, passed });
+        (self.quantum, self.points) = (self.policy.quantum(), self.policy.points());
+        self.picked_at = self.threads.get(&picked).map_or(0, |thread| thread.context.with(Context::clock));
+        self.has_news = false;
         if picked != last {
             self.stats.switches += 1;
             self.write_down(reason, last, picked);
@@ -86,6 +90,15 @@ impl State {
         Choice::Picked
     }
 
+    /// What the thread that has the turn has passed since it got it.
+    fn passed(&self) -> Passed {
+        let Some(thread) = self.current.and_then(|current| self.threads.get(&current)) else {
+            return Passed::default();
+        };
+        let (clock, points) = thread.context.with(|context| (context.clock(), context.points));
+        Passed { events: clock.saturating_sub(self.picked_at), points: self.points.saturating_sub(points) }
+    }
+
     /// A run that is written down tells every switch.
     pub(super) fn write_down(&self, reason: Reason, from: ThreadId, to: ThreadId) {
         let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
@@ -96,7 +109,7 @@ impl State {
         let reason = match (reason, thread) {
             (_, None) => SwitchReason::Ended,
             (Reason::QuantumOver, _) => SwitchReason::QuantumOver,
-            (Reason::Yielded, _) => SwitchReason::Yielded,
+            (Reason::Yielded | Reason::Called, _) => SwitchReason::Yielded,
             _ => SwitchReason::Waiting,
         };
         writing.note(&Event::Switch(Switch { from: from.0, to: to.0, clock, reason, registers }));
