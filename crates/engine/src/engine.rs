@@ -3,10 +3,10 @@
 use crate::code::cache::{CacheStats, Exit};
 use crate::code::observe::RecordFacts;
 use crate::code::stubs::Stubs;
-use crate::context::{Context, Fault};
+use crate::context::{Context, Fault, RSP};
 use crate::debug::Debugging;
 use crate::journal::Writing;
-use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
+use crate::observation::{self, Around, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
 use crate::private::PrivateDescriptors;
 use crate::replay::{Figures, Replay, Rerun, Stopped};
 use crate::signals::frame::XState;
@@ -46,6 +46,9 @@ pub struct Switching {
     pub points: BTreeSet<u64>,
     /// Before every system call.
     pub calls: bool,
+    /// The run is ended by SIGXCPU when all threads together pass more events than these, and none of them starts, ends
+    /// or writes anything meanwhile.
+    pub patience: Option<u64>,
 }
 
 /// A guest thread in a report.
@@ -307,13 +310,27 @@ impl Engine {
         let current = context.guest_fs();
         let fs_base = std::mem::replace(&mut context.trace_fs, current);
         match &mut *self.recorder() {
-            Recorder::Count(counter) => counter.batch(&Batch { thread, words, catalogue, fs_base }),
+            Recorder::Count(counter) => {
+                counter.batch(&Batch { thread, words, catalogue, fs_base, around: Around::default() });
+            }
             Recorder::Tell(consumer, batches) => {
                 *batches += u64::from(!words.is_empty());
-                consumer.take(thread, words, Some(catalogue), fs_base);
+                consumer.take(thread, words, Some(catalogue), fs_base, self.around(world, context));
             }
             Recorder::Discard | Recorder::Steps(_) => {}
         }
+    }
+
+    /// What is around a thread that has the turn.
+    fn around(&self, world: &World, context: &Context) -> Around {
+        /// A stack that grows in a larger mapping is not all of it.
+        const LARGEST_STACK: u64 = 8 << 20;
+        let pointer = context.gpr[RSP];
+        let stack = world.space.find(pointer).map_or((0, 0), |(start, mapping)| {
+            let lowest = pointer.saturating_sub(LARGEST_STACK);
+            (start.max(lowest), mapping.end.min(pointer.saturating_add(LARGEST_STACK)))
+        });
+        Around { is_alone: self.turn.is_alone(), stack }
     }
 
     /// The same after leaving translated code; a unit that ran out of budget leaves its record to be ended here.
@@ -349,7 +366,8 @@ impl Engine {
             Recorder::Tell(consumer, batches) => {
                 if let Some(words) = step.end(context, outcome) {
                     *batches += u64::from(!words.is_empty());
-                    consumer.take(thread, &words, None, context.guest_fs());
+                    let around = self.around(&self.world(), context);
+                    consumer.take(thread, &words, None, context.guest_fs(), around);
                 }
             }
             Recorder::Steps(_) | Recorder::Discard | Recorder::Count(_) => {}

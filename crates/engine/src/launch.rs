@@ -209,6 +209,7 @@ fn start(
     }
     let turn = Turn::new(policy, context);
     turn.set_kick(private.kick);
+    turn.set_patience(options.switching.patience.unwrap_or(u64::MAX));
     let engine = Engine::start(world, turn, options, private, host, tape);
     if let Some(writing) = engine.writing() {
         writing.registers(context);

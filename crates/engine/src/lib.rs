@@ -38,7 +38,7 @@ pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{
-    Access, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
+    Access, Around, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
 };
 pub use private::{MoreDescriptors, PrivateLog};
 pub use replay::{

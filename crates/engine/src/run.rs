@@ -11,7 +11,7 @@ use crate::guest_code::LiveCode;
 use crate::instructions;
 use crate::kernel;
 use crate::observation::{Outcome, Step, first_address};
-use crate::signals::deliver;
+use crate::signals::deliver::{self, Moment};
 use crate::syscalls::{self, Flow};
 use crate::x87;
 use sched::Reason;
@@ -325,8 +325,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     if context.deferred > 0 {
         context.release_deferred();
     } else {
-        let access = access_ahead(engine, context);
-        engine.turn.switch(context, Reason::QuantumOver, access);
+        give_turn_up(engine, context);
     }
     hot.then(Follower::default)
 }
@@ -336,9 +335,17 @@ fn out_of_points(engine: &Engine, context: &mut Context) {
     context.standing = Standing::AtEvent;
     context.recall_signal();
     if !context.has_pending_signal() {
-        let access = access_ahead(engine, context);
-        engine.turn.switch(context, Reason::QuantumOver, access);
+        give_turn_up(engine, context);
     }
+}
+
+/// Lets the policy choose, unless the run has gone on for too long.
+fn give_turn_up(engine: &Engine, context: &mut Context) {
+    if engine.turn.is_exhausted() {
+        deliver::die(engine, context, libc::SIGXCPU, None, Moment::AtEvent);
+    }
+    let access = access_ahead(engine, context);
+    engine.turn.switch(context, Reason::QuantumOver, access);
 }
 
 /// What the next instruction is about to do, if it is a point.

@@ -78,6 +78,9 @@ impl Thread {
 pub struct TurnStats {
     pub switches: u64,
     pub threads: u64,
+    /// Events of all threads, and points and calls at which the policy was or could have been asked.
+    pub events: u64,
+    pub steps: u64,
     /// A digest of every switch: who, at which clock, to whom.
     pub schedule_hash: u64,
 }
@@ -96,6 +99,9 @@ struct State {
     picked_at: u64,
     /// What the thread that asks the policy is about to access.
     access: Option<Access>,
+    /// Events that have passed since something came of them, and how many may.
+    fruitless: u64,
+    patience: u64,
     /// A thread can run that could not when the policy was last asked.
     has_news: bool,
     stats: TurnStats,
@@ -148,6 +154,8 @@ impl Turn {
             points,
             picked_at: 0,
             access: None,
+            fruitless: 0,
+            patience: u64::MAX,
             has_news: false,
             stats,
         };
@@ -157,6 +165,22 @@ impl Turn {
             kick: AtomicU32::new(u32::MAX),
             watcher: OnceLock::new(),
         }
+    }
+
+    /// How many events may pass while nothing comes of them.
+    pub fn set_patience(&self, events: u64) {
+        self.lock().patience = events;
+    }
+
+    /// Something has come of what the threads do.
+    pub fn note_progress(&self) {
+        self.lock().fruitless = 0;
+    }
+
+    /// Whether the threads have gone on for too long.
+    pub fn is_exhausted(&self) -> bool {
+        let state = self.lock();
+        state.fruitless > state.patience
     }
 
     /// The descriptor that wakes the idle thread out of a poll.
@@ -188,6 +212,7 @@ impl Turn {
         let id = ThreadId(state.stats.threads as u32);
         state.threads.insert(id, Thread::new(context));
         state.has_news = true;
+        state.fruitless = 0;
         self.count.fetch_add(1, Ordering::SeqCst);
         id
     }
@@ -256,6 +281,7 @@ impl Turn {
     pub fn leave(&self, context: &Context) {
         let mut state = self.lock();
         state.remove(ThreadId(context.thread));
+        state.fruitless = 0;
         self.count.fetch_sub(1, Ordering::SeqCst);
         if !state.threads.is_empty() {
             state.choose(self, Reason::Stopped, context.clock());

@@ -9,6 +9,8 @@ pub mod pack;
 mod player;
 mod recorder;
 pub mod rerun;
+mod shared_sites;
 
 pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
 pub use recorder::{Facts, Limits, Origin, Recorder, Words};
+pub use shared_sites::SharedSites;

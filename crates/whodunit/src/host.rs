@@ -89,7 +89,7 @@ impl Terminal {
         }
     }
 
-    fn crash_report(&self, crash: &Crash) -> String {
+    pub fn crash_report(&self, crash: &Crash) -> String {
         let mut scene = Scene::read(&self.copies);
         let (culprits, others): (Vec<_>, Vec<_>) = crash.threads.iter().partition(|thread| thread.id == crash.thread);
         let threads: Vec<&ThreadFacts> = culprits.into_iter().chain(others).collect();
@@ -120,7 +120,7 @@ impl Terminal {
         render(&facts, &mut SourceCache::with_copies(Arc::clone(&self.copies)), &self.look())
     }
 
-    fn deadlock_report(&self, threads: &[ThreadFacts]) -> String {
+    pub fn deadlock_report(&self, threads: &[ThreadFacts]) -> String {
         let threads: Vec<&ThreadFacts> = threads.iter().collect();
         let facts = DeadlockFacts {
             program: self.program.clone(),
@@ -229,7 +229,7 @@ fn access(fault: &Fault) -> Option<Access> {
 }
 
 /// Does the work on a thread with a large stack. Signals stay away from that thread: it is none of the guest's.
-fn with_room<T: Send>(work: &(impl Fn() -> T + Sync)) -> T {
+pub fn with_room<T: Send>(work: &(impl Fn() -> T + Sync)) -> T {
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let text = std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(REPORT_STACK);

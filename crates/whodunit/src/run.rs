@@ -120,7 +120,7 @@ pub fn start(arguments: Arguments, record: impl FnOnce(&Program) -> Result<Optio
     };
     let switching = match arguments.points.as_deref().map(read_points) {
         None => Switching::default(),
-        Some(Ok(points)) => Switching { points, calls: true },
+        Some(Ok(points)) => Switching { points, calls: true, patience: None },
         Some(Err(problem)) => return usage_error(&problem),
     };
     let settings = arguments.settings();
@@ -169,7 +169,7 @@ impl Arguments {
 }
 
 /// Addresses in hexadecimal digits, one a line.
-fn read_points(path: &Path) -> Result<BTreeSet<u64>, String> {
+pub fn read_points(path: &Path) -> Result<BTreeSet<u64>, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{}: the points cannot be read: {error}", path.display()))?;
     let address = |line: &str| u64::from_str_radix(line.trim(), 16);

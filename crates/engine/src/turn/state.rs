@@ -69,6 +69,9 @@ impl State {
         }
         let last = self.current.unwrap_or(self.last);
         let (access, passed) = (self.access.take(), self.passed());
+        self.fruitless += passed.events;
+        self.stats.events += passed.events;
+        self.stats.steps += passed.points + u64::from(reason == Reason::Called);
         let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable, access, passed });
         (self.quantum, self.points) = (self.policy.quantum(), self.policy.points());
         self.picked_at = self.threads.get(&picked).map_or(0, |thread| thread.context.with(Context::clock));

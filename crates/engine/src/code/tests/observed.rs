@@ -12,7 +12,7 @@ use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, SYSCALL, Trial, trial};
 use crate::code::tests::state::{Ignore, State};
 use crate::context::{self, RCX, RDI, RSI};
 use crate::kernel;
-use crate::observation::{self, Access, Batch, EventKind, Outcome, Step};
+use crate::observation::{self, Access, Around, Batch, EventKind, Outcome, Step};
 use crate::signals::frame::XState;
 use sched::{Rng, ThreadId};
 
@@ -104,7 +104,7 @@ fn check(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i
     }
     let catalogue = cache.catalogue().expect("the cache is observed");
     let fs_base = trial.home.data + THREAD_AREA;
-    let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base };
+    let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
     let mut shadow = Shadow { home: trial.home, memory: trial.state.memory.clone(), accesses: 0 };
     let mut flow = Flow::default();
     for event in batch.events() {
@@ -129,7 +129,7 @@ fn check_addresses(machine: &mut Machine, caches: &mut [CodeCache; 2], trial: &T
         let words = run(cache, &trial.code, trial.entry, 1 << 20, machine.xstate);
         let catalogue = cache.catalogue().expect("the cache is observed");
         let fs_base = trial.home.data + THREAD_AREA;
-        let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base };
+        let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
         let places = batch.events().filter_map(|event| match event.kind {
             EventKind::Access(Access { address, size, kind, elements, .. }) => {
                 Some((event.pc, address, size, kind, elements))

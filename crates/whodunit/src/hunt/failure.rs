@@ -1,0 +1,90 @@
+//! What counts as a failure of a run, and what makes two failures the same.
+
+use super::order::{Answer, Crash, Kind};
+use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// What it is and where, in one line: equal for failures that are the same.
+    pub signature: String,
+    /// More for people, if there is more.
+    pub report: String,
+}
+
+impl Failure {
+    fn new(signature: String) -> Failure {
+        Failure { signature, report: String::new() }
+    }
+}
+
+/// How a run ended that ended by itself, if that is a failure.
+pub fn judge(status: ExitStatus, answer: &Answer) -> Option<Failure> {
+    if let Some(crash) = &answer.crash {
+        return Some(Failure { signature: signature(crash), report: crash.report.clone() });
+    }
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(Failure::new(format!("exit status {code}"))),
+        (_, Some(signal)) => Some(Failure::new(report::signals::name(signal))),
+        _ => None,
+    }
+}
+
+fn signature(crash: &Crash) -> String {
+    let what = match crash.kind {
+        Kind::Signal(signal) => report::signals::name(signal),
+        Kind::Assertion => "failed assertion".to_owned(),
+        Kind::Deadlock => "deadlock".to_owned(),
+        Kind::Hang => "hang".to_owned(),
+    };
+    match crash.places.as_slice() {
+        [] => what,
+        places => format!("{what} in {}", places.join(" and ")),
+    }
+}
+
+/// The process was still there after so long, though it had nothing to do.
+pub fn stuck(limit: Duration) -> Failure {
+    Failure::new(format!("no end after {} seconds", limit.as_secs()))
+}
+
+pub fn other_output() -> Failure {
+    Failure::new("other output than expected".to_owned())
+}
+
+pub fn checked(command: &OsStr) -> Failure {
+    Failure::new(format!("--fail-if {}", command.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(kind: Kind, places: &[&str]) -> Answer {
+        let places = places.iter().map(|&place| place.to_owned()).collect();
+        Answer { crash: Some(Crash { kind, places, report: String::new() }), ..Answer::default() }
+    }
+
+    fn signature_of(status: i32, answer: &Answer) -> Option<String> {
+        judge(ExitStatus::from_raw(status), answer).map(|failure| failure.signature)
+    }
+
+    #[test]
+    fn a_good_end_is_no_failure() {
+        assert_eq!(signature_of(0, &Answer::default()), None);
+    }
+
+    #[test]
+    fn signatures_tell_what_and_where() {
+        let check = |status, answer, expected: &str| assert_eq!(signature_of(status, &answer).as_deref(), Some(expected));
+        check(3 << 8, Answer::default(), "exit status 3");
+        check(9, Answer::default(), "SIGKILL");
+        check(11, answer(Kind::Signal(11), &["get (a.c:7)"]), "SIGSEGV in get (a.c:7)");
+        check(6, answer(Kind::Assertion, &["main (a.c:9)"]), "failed assertion in main (a.c:9)");
+        check(124 << 8, answer(Kind::Deadlock, &["one (a.c:1)", "two (a.c:2)"]), "deadlock in one (a.c:1) and two (a.c:2)");
+        check(24, answer(Kind::Hang, &[]), "hang");
+    }
+}

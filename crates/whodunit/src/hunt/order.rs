@@ -1,0 +1,88 @@
+//! What a process that runs one schedule is told, and what it tells back.
+
+use sched::{Pct, Policy, Pos, RoundRobin, Walk};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// How the next thread is chosen in one schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Tactic {
+    /// As the program runs when nobody hunts.
+    Ordinary,
+    Walk,
+    Pct {
+        depth: u32,
+        /// About how many steps a run has.
+        steps: u64,
+    },
+    Pos,
+}
+
+impl Tactic {
+    pub fn policy(self, seed: u64, quantum: u64) -> Box<dyn Policy> {
+        match self {
+            Tactic::Ordinary => Box::new(RoundRobin::new(quantum)),
+            Tactic::Walk => Box::new(Walk::new(seed)),
+            Tactic::Pct { depth, steps } => Box::new(Pct::new(seed, depth, steps)),
+            Tactic::Pos => Box::new(Pos::new(seed)),
+        }
+    }
+
+    /// The name that users know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tactic::Ordinary => "round-robin",
+            Tactic::Walk => "random",
+            Tactic::Pct { .. } => "pct",
+            Tactic::Pos => "pos",
+        }
+    }
+}
+
+/// One schedule.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub seed: u64,
+    pub tactic: Tactic,
+    /// The file that lists the points.
+    pub points: PathBuf,
+    /// Whether to look which memory threads share.
+    pub observe: bool,
+    /// How many events may pass while nothing comes of them.
+    pub patience: u64,
+    /// The folder of the recording, which is to be made.
+    pub recording: PathBuf,
+    /// The file for the [`Answer`], which exists.
+    pub answer: PathBuf,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Answer {
+    pub threads: u64,
+    pub events: u64,
+    pub steps: u64,
+    /// Equal for runs with the same switches.
+    pub schedule: u64,
+    /// Instructions that access memory which threads share, if they were looked for.
+    pub shared: Option<Vec<u64>>,
+    pub crash: Option<Crash>,
+}
+
+/// What the engine has to say about a failure.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Crash {
+    pub kind: Kind,
+    /// The functions in which it happened: one, or one a thread.
+    pub places: Vec<String>,
+    /// For people.
+    pub report: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Kind {
+    Signal(i32),
+    Assertion,
+    Deadlock,
+    Hang,
+}
