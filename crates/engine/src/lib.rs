@@ -41,6 +41,7 @@ pub use observation::{
     Access, Around, Batch, Counts, Elements, Event, EventKind, Events, Observation, Observer, PrivateFile, Tally, Value,
 };
 pub use private::{MoreDescriptors, PrivateLog};
+pub use process::copy as copy_process;
 pub use replay::{
     Divergence, Ending, Figures, Files, Leaving, Leg, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn, Wishes,
     Written,

@@ -5,7 +5,7 @@
 //! chance of at least 1 / (threads * steps^(depth - 1)). Differs: a step is an access to shared memory or a system call, and
 //! a thread that yields or goes on for too long while others could run becomes the lowest, or spinning threads would hang.
 
-use crate::{FAIR, Policy, Reason, Rng, SwitchPoint, ThreadId};
+use crate::{FAIR, Passed, Policy, Reason, Rng, SwitchPoint, ThreadId};
 use std::collections::BTreeMap;
 
 pub struct Pct {
@@ -16,10 +16,12 @@ pub struct Pct {
     step: u64,
     /// Below all priorities that were given so far.
     lowest: u64,
-    /// Who ran last, and how many events it has passed since others had to wait for it.
-    running: Option<(ThreadId, u64)>,
+    /// Who ran last, and what it has passed since others had to wait for it.
+    running: Option<(ThreadId, Passed)>,
 }
 
+/// A thread that passes so many points while others could run is taken to wait for one of them.
+const FAIR_POINTS: u64 = 1000;
 /// Threads begin above this, and fall below.
 const HIGH: u64 = 1 << 62;
 
@@ -44,14 +46,16 @@ impl Pct {
             self.changes.pop();
             self.lower(point.last);
         }
-        let events = match self.running {
-            Some((thread, events)) if thread == point.last && point.runnable.len() > 1 => events + point.passed.events,
-            _ => 0,
-        };
-        self.running = Some((point.last, events));
-        if point.reason == Reason::Yielded || events >= FAIR {
-            self.lower(point.last);
+        let mut passed = Passed::default();
+        if let Some((_, before)) = self.running.filter(|(thread, _)| *thread == point.last && point.runnable.len() > 1) {
+            passed.events = before.events + point.passed.events;
+            passed.points = before.points + point.passed.points;
         }
+        if point.reason == Reason::Yielded || passed.events >= FAIR || passed.points >= FAIR_POINTS {
+            self.lower(point.last);
+            passed = Passed::default();
+        }
+        self.running = Some((point.last, passed));
     }
 }
 
@@ -64,7 +68,7 @@ impl Policy for Pct {
         let highest = point.runnable.iter().copied().max_by_key(|thread| self.priorities.get(thread));
         let picked = highest.unwrap_or(point.last);
         if picked != point.last {
-            self.running = Some((picked, 0));
+            self.running = Some((picked, Passed::default()));
         }
         picked
     }
@@ -74,7 +78,7 @@ impl Policy for Pct {
     }
 
     fn points(&mut self) -> u64 {
-        self.changes.last().map_or(u64::MAX, |change| change.saturating_sub(self.step).max(1))
+        self.changes.last().map_or(FAIR_POINTS, |change| change.saturating_sub(self.step).clamp(1, FAIR_POINTS))
     }
 }
 

@@ -1,18 +1,19 @@
 //! `whodunit hunt`: many orders of a program's threads, until one makes it fail.
 //!
-//! Each schedule is a process of its own that records itself (`hunted`, told by an `order`) in a folder in memory
-//! (`ground`); those that fail stay. `search` says which schedules are tried and when the hunt is over.
+//! Each schedule is a process of its own that records itself (`hunted`, told by an `order`, run by a `runner`) in a folder
+//! in memory (`ground`); those that fail stay. `search` says which schedules are tried and when the hunt is over.
 
 mod failure;
 mod ground;
 mod hunted;
 mod order;
 mod progress;
+mod runner;
 mod search;
 mod text;
 mod witness;
 
-pub use hunted::run_one;
+pub use hunted::serve;
 
 use crate::recordings::{self, Trouble, conclude};
 use crate::{record, search as path, status, usage_error, voice};
@@ -90,7 +91,7 @@ pub struct Arguments {
     #[arg(long)]
     keep_going: bool,
     /// A run hangs if all its threads together pass so many clock events (about one a branch), and none of them starts, ends or
-    /// writes anything [default: ten times what the program's ordinary run takes, and a million]
+    /// writes anything [default: 50 times what the program's ordinary run takes, and five million]
     #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     /// A shell command that succeeds if the run has failed; it gets the program's output on standard input

@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     match words.next() {
         Some(word) if word == start::FOLLOWED_VERB => return followed::run(words),
-        Some(word) if word == hunt::HUNTED_VERB => return hunt::run_one(words),
+        Some(word) if word == hunt::HUNTED_VERB => return hunt::serve(words),
         _ => {}
     }
     match CommandLine::parse().verb {

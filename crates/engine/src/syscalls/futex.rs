@@ -215,6 +215,8 @@ fn lock_pi(engine: &Engine, context: &mut Context, address: u64, timeout: Timeou
         if kernel::compare_exchange(address, now, now | WAITERS).is_err() {
             return error(libc::EFAULT);
         }
+        // Others see it while this thread waits.
+        write_down(engine, |writing| writing.memory(context, address, 4));
         match engine.turn.wait(context, Wait::Futex { address, bitset: ANY }, deadline) {
             Outcome::Satisfied => {}
             Outcome::TimedOut => return error(libc::ETIMEDOUT),

@@ -1,10 +1,7 @@
 //! What counts as a failure of a run, and what makes two failures the same.
 
-use super::order::{Answer, Crash, Kind};
+use super::order::{Answer, Crash, Ended, Kind};
 use std::ffi::OsStr;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
-use std::time::Duration;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
@@ -21,15 +18,15 @@ impl Failure {
 }
 
 /// How a run ended that ended by itself, if that is a failure.
-pub fn judge(status: ExitStatus, answer: &Answer) -> Option<Failure> {
+pub fn judge(ended: Ended, answer: &Answer) -> Option<Failure> {
     if let Some(crash) = &answer.crash {
         return Some(Failure { signature: signature(crash), report: crash.report.clone() });
     }
-    match (status.code(), status.signal()) {
-        (Some(0), _) => None,
-        (Some(code), _) => Some(Failure::new(format!("exit status {code}"))),
-        (_, Some(signal)) => Some(Failure::new(report::signals::name(signal))),
-        _ => None,
+    match ended {
+        Ended::Exited(0) | Ended::Slow => None,
+        Ended::Exited(code) => Some(Failure::new(format!("exit status {code}"))),
+        Ended::Killed(signal) => Some(Failure::new(report::signals::name(signal))),
+        Ended::Stuck => Some(Failure::new("no end, and nothing to do".to_owned())),
     }
 }
 
@@ -44,11 +41,6 @@ fn signature(crash: &Crash) -> String {
         [] => what,
         places => format!("{what} in {}", places.join(" and ")),
     }
-}
-
-/// The process was still there after so long, though it had nothing to do.
-pub fn stuck(limit: Duration) -> Failure {
-    Failure::new(format!("no end after {} seconds", limit.as_secs()))
 }
 
 pub fn other_output() -> Failure {
@@ -68,23 +60,25 @@ mod tests {
         Answer { crash: Some(Crash { kind, places, report: String::new() }), ..Answer::default() }
     }
 
-    fn signature_of(status: i32, answer: &Answer) -> Option<String> {
-        judge(ExitStatus::from_raw(status), answer).map(|failure| failure.signature)
+    fn signature_of(ended: Ended, answer: &Answer) -> Option<String> {
+        judge(ended, answer).map(|failure| failure.signature)
     }
 
     #[test]
     fn a_good_end_is_no_failure() {
-        assert_eq!(signature_of(0, &Answer::default()), None);
+        assert_eq!(signature_of(Ended::Exited(0), &Answer::default()), None);
+        assert_eq!(signature_of(Ended::Slow, &Answer::default()), None);
     }
 
     #[test]
     fn signatures_tell_what_and_where() {
-        let check = |status, answer, expected: &str| assert_eq!(signature_of(status, &answer).as_deref(), Some(expected));
-        check(3 << 8, Answer::default(), "exit status 3");
-        check(9, Answer::default(), "SIGKILL");
-        check(11, answer(Kind::Signal(11), &["get (a.c:7)"]), "SIGSEGV in get (a.c:7)");
-        check(6, answer(Kind::Assertion, &["main (a.c:9)"]), "failed assertion in main (a.c:9)");
-        check(124 << 8, answer(Kind::Deadlock, &["one (a.c:1)", "two (a.c:2)"]), "deadlock in one (a.c:1) and two (a.c:2)");
-        check(24, answer(Kind::Hang, &[]), "hang");
+        let check = |ended, answer, expected: &str| assert_eq!(signature_of(ended, &answer).as_deref(), Some(expected));
+        check(Ended::Exited(3), Answer::default(), "exit status 3");
+        check(Ended::Killed(9), Answer::default(), "SIGKILL");
+        check(Ended::Killed(11), answer(Kind::Signal(11), &["get (a.c:7)"]), "SIGSEGV in get (a.c:7)");
+        check(Ended::Killed(6), answer(Kind::Assertion, &["main (a.c:9)"]), "failed assertion in main (a.c:9)");
+        let two = answer(Kind::Deadlock, &["one (a.c:1)", "two (a.c:2)"]);
+        check(Ended::Exited(124), two, "deadlock in one (a.c:1) and two (a.c:2)");
+        check(Ended::Killed(24), answer(Kind::Hang, &[]), "hang");
     }
 }

@@ -1,22 +1,16 @@
-//! Where a hunt takes place: a folder in memory, and one process for each schedule.
+//! Where a hunt takes place: a folder in memory, with a folder for each schedule under way.
 
 use super::failure::{self, Failure};
-use super::order::{Answer, Order, Tactic};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use super::order::{Answer, Ended, Order, Tactic};
+use super::runner::Runner;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// How often a process that waits for another looks whether the user wants to stop.
-const GLANCE: Duration = Duration::from_millis(100);
 
 /// The program, and what is asked of every run of it.
 pub struct Quarry {
@@ -47,6 +41,8 @@ pub struct Run {
     pub trial: Trial,
     pub answer: Answer,
     pub failure: Option<Failure>,
+    /// It was given up.
+    pub is_slow: bool,
     pub took: Duration,
 }
 
@@ -110,74 +106,50 @@ impl Ground {
         let _ = fs::remove_dir_all(self.place_of(number));
     }
 
+    /// A process that can run schedules.
+    pub fn runner(&self) -> io::Result<Runner> {
+        Runner::start(&self.own, &self.quarry.path, &self.quarry.arguments)
+    }
+
     /// Runs one schedule. What it leaves stays only if it failed.
-    pub fn run(&self, trial: Trial) -> Result<Run, NoRun> {
+    pub fn run(&self, runner: &mut Runner, trial: Trial) -> Result<Run, NoRun> {
         let place = self.place_of(trial.number);
         fs::create_dir(&place)?;
-        let run = self.run_in(trial, &place);
+        let run = self.run_in(runner, trial, &place);
         if !run.as_ref().is_ok_and(|run| run.failure.is_some()) {
             self.clear(trial.number);
         }
         run
     }
 
-    fn run_in(&self, trial: Trial, place: &Path) -> Result<Run, NoRun> {
-        let answer_file = place.join("answer");
-        File::create(&answer_file)?;
-        let order = Order {
+    fn run_in(&self, runner: &mut Runner, trial: Trial, place: &Path) -> Result<Run, NoRun> {
+        let order = self.order(trial, place);
+        let began = Instant::now();
+        let Some(ended) = runner.run(&order, self.stop)? else { return Err(NoRun::Stopped) };
+        let took = began.elapsed();
+        let answer: Option<Answer> = fs::read(&order.answer).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if let (None, Some(said)) = (&answer, own_words(place)) {
+            return Err(NoRun::Refused(said));
+        }
+        let answer = answer.unwrap_or_default();
+        let is_slow = ended == Ended::Slow;
+        let failure = failure::judge(ended, &answer).or_else(|| if is_slow { None } else { self.check(place) });
+        Ok(Run { trial, answer, failure, is_slow, took })
+    }
+
+    fn order(&self, trial: Trial, place: &Path) -> Order {
+        Order {
             seed: trial.seed,
             tactic: trial.tactic,
             points: self.points_file(),
             observe: trial.observe,
             patience: trial.patience,
             recording: place.join("recording"),
-            answer: answer_file.clone(),
-        };
-        let began = Instant::now();
-        let child = self.start(&order, place)?;
-        let status = self.wait(child, began + trial.limit)?;
-        let answer: Option<Answer> = fs::read(&answer_file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        if let (None, Some(said)) = (&answer, own_words(place)) {
-            return Err(NoRun::Refused(said));
-        }
-        let answer = answer.unwrap_or_default();
-        let failure = match status {
-            None => Some(failure::stuck(trial.limit)),
-            Some(status) => failure::judge(status, &answer).or_else(|| self.check(place)),
-        };
-        Ok(Run { trial, answer, failure, took: began.elapsed() })
-    }
-
-    fn start(&self, order: &Order, place: &Path) -> io::Result<Child> {
-        let text = serde_json::to_string(order).map_err(io::Error::other)?;
-        let input = match &self.quarry.input {
-            Some(path) => Stdio::from(File::open(path)?),
-            None => Stdio::null(),
-        };
-        let mut command = Command::new(&self.own);
-        command.arg(super::HUNTED_VERB).arg(text).arg(&self.quarry.path).args(&self.quarry.arguments);
-        command.stdin(input).stdout(File::create(output_file(place))?).stderr(File::create(errors_file(place))?);
-        // The terminal's signals are for the hunt.
-        command.process_group(0).spawn()
-    }
-
-    /// The status, or none if it took too long.
-    fn wait(&self, mut child: Child, deadline: Instant) -> Result<Option<ExitStatus>, NoRun> {
-        let pid = Pid::from_child(&child);
-        let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = PollTimeout::try_from(left.min(GLANCE)).unwrap_or(PollTimeout::ZERO);
-            let ended = poll(&mut [PollFd::new(handle.as_fd(), PollFlags::POLLIN)], timeout).unwrap_or(0) > 0;
-            if ended {
-                return Ok(Some(child.wait()?));
-            }
-            let stopped = self.stop.load(Ordering::SeqCst);
-            if stopped || Instant::now() >= deadline {
-                let _ = child.kill();
-                child.wait()?;
-                return if stopped { Err(NoRun::Stopped) } else { Ok(None) };
-            }
+            answer: place.join("answer"),
+            input: self.quarry.input.clone().unwrap_or_else(|| PathBuf::from("/dev/null")),
+            output: output_file(place),
+            errors: errors_file(place),
+            limit: u64::try_from(trial.limit.as_millis()).unwrap_or(u64::MAX),
         }
     }
 

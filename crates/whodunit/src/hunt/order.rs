@@ -52,8 +52,25 @@ pub struct Order {
     pub patience: u64,
     /// The folder of the recording, which is to be made.
     pub recording: PathBuf,
-    /// The file for the [`Answer`], which exists.
+    /// The file for the [`Answer`], which is to be made.
     pub answer: PathBuf,
+    /// What the program reads, and where what it writes goes.
+    pub input: PathBuf,
+    pub output: PathBuf,
+    pub errors: PathBuf,
+    /// How many milliseconds it may take.
+    pub limit: u64,
+}
+
+/// How the process ended that ran a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Ended {
+    Exited(i32),
+    Killed(i32),
+    /// The limit was reached, and it had been computing all the time.
+    Slow,
+    /// The limit was reached, and it had been waiting.
+    Stuck,
 }
 
 /// What came of it.

@@ -37,6 +37,8 @@ pub struct Found {
     /// How many instructions access shared memory.
     pub points: usize,
     pub threads: u64,
+    /// Schedules that took too long.
+    pub given_up: u64,
     /// The user stopped it.
     pub is_stopped: bool,
 }
@@ -55,7 +57,9 @@ const FIRST_LIMIT: Duration = Duration::from_secs(120);
 const FIRST_PATIENCE: u64 = 4_000_000_000;
 /// Any other has at least this.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(20);
-const LEAST_PATIENCE: u64 = 1_000_000;
+/// Schedules with many switches take more events than the ordinary one, where threads wait by spinning.
+const PATIENCE: u64 = 50;
+const LEAST_PATIENCE: u64 = 5_000_000;
 /// A generation is so many times as long as the one before.
 const GROWTH: u64 = 4;
 
@@ -63,7 +67,7 @@ pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
     let began = Instant::now();
     let mut hunt = Hunt { ground, plan, found: Found::default(), points: BTreeSet::new(), steps: 0, progress: Progress::new(plan) };
     let ordinary = hunt.ordinary()?;
-    let patience = plan.timeout.unwrap_or(ordinary.answer.events.saturating_mul(10) + LEAST_PATIENCE);
+    let patience = plan.timeout.unwrap_or(ordinary.answer.events.saturating_mul(PATIENCE) + LEAST_PATIENCE);
     let limit = SHORTEST_LIMIT.max(ordinary.took * 50);
     hunt.take(ordinary)?;
     let (mut first, mut length) = (1, GROWTH);
@@ -100,7 +104,11 @@ impl Hunt<'_> {
             patience: self.plan.timeout.unwrap_or(FIRST_PATIENCE),
             limit: FIRST_LIMIT,
         };
-        let run = self.ground.run(trial)?;
+        let run = self.ground.run(&mut self.ground.runner()?, trial)?;
+        if run.is_slow {
+            let sentence = "the program's ordinary run takes too long for a hunt; give it less to do";
+            return Err(NoRun::Refused(sentence.to_owned()));
+        }
         if run.failure.is_none() && run.answer.threads == 0 {
             let sentence = "the program becomes another one on its way; hunt that program itself";
             return Err(NoRun::Refused(sentence.to_owned()));
@@ -132,7 +140,7 @@ impl Hunt<'_> {
     /// Runs the schedules of these numbers.
     fn generation(&mut self, numbers: Range<u64>, patience: u64, limit: Duration) -> Result<(), NoRun> {
         let first = Trial { observe: true, ..self.trial(numbers.start, patience, limit) };
-        let run = self.ground.run(first)?;
+        let run = self.ground.run(&mut self.ground.runner()?, first)?;
         self.take(run)?;
         if self.is_over() {
             return Ok(());
@@ -167,7 +175,8 @@ impl Hunt<'_> {
 
     /// Counts a run in.
     fn take(&mut self, run: Run) -> Result<(), NoRun> {
-        let Run { trial, answer, failure, .. } = run;
+        let Run { trial, answer, failure, is_slow, .. } = run;
+        self.found.given_up += u64::from(is_slow);
         if let Some(shared) = answer.shared {
             self.points.extend(shared);
             self.ground.set_points(&self.points)?;
@@ -204,9 +213,18 @@ impl Hunt<'_> {
 
 /// Runs one schedule after the other until none is left, or the hunt is over.
 fn work(ground: &Ground, trials: &[Trial], next: &AtomicU64, is_over: &AtomicBool, send: Sender<Result<Run, NoRun>>) {
+    let mut runner = match ground.runner() {
+        Ok(runner) => runner,
+        Err(error) => {
+            let _ = send.send(Err(error.into()));
+            return;
+        }
+    };
     while !is_over.load(Ordering::SeqCst) {
         let Some(trial) = trials.get(next.fetch_add(1, Ordering::SeqCst) as usize) else { return };
-        if send.send(ground.run(*trial)).is_err() {
+        let run = ground.run(&mut runner, *trial);
+        let is_last = run.is_err();
+        if send.send(run).is_err() || is_last {
             return;
         }
     }

@@ -17,6 +17,9 @@ pub fn render(found: &Found, names: &[String], plan: &Plan, paint: Paint) -> Str
         text.push('\n');
     }
     let _ = writeln!(text, "{}", paint.paint(Ink::Strong, &summary(found, plan)));
+    if found.given_up > 0 {
+        let _ = writeln!(text, "{} took too long and was given up.", count(found.given_up as usize, "schedule"));
+    }
     if let (Some(name), Some(group)) = (names.first(), found.groups.values().next()) {
         text += &next_commands(name, group);
     } else if found.points == 0 {
