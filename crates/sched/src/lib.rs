@@ -3,17 +3,22 @@
 //! This crate must not know the engine, clocks of the outside world, or unseeded randomness.
 #![forbid(unsafe_code)]
 
+mod delay;
 mod pct;
+mod pending;
 mod pos;
 mod random;
+mod reads_from;
 mod round_robin;
 #[cfg(test)]
 mod toy;
 mod walk;
 
+pub use delay::Delay;
 pub use pct::Pct;
 pub use pos::Pos;
 pub use random::{Random, Rng};
+pub use reads_from::{Pair, ReadsFrom};
 pub use round_robin::RoundRobin;
 pub use walk::Walk;
 
@@ -88,7 +93,7 @@ pub trait Policy: Send {
     /// How many clock events the thread just picked may pass before the next choice.
     fn quantum(&mut self) -> u64;
 
-    /// How many points it may pass.
+    /// How many points it may pass; with none it comes to the next one, and the policy is asked.
     fn points(&mut self) -> u64 {
         u64::MAX
     }

@@ -5,12 +5,14 @@ use crate::{Access, Passed, Policy, Reason, SwitchPoint, ThreadId};
 pub struct Toy {
     /// Accesses that each thread has still to make.
     left: Vec<u64>,
+    /// Whether each has come to the next of them.
+    is_there: Vec<bool>,
 }
 
 impl Toy {
     /// A thread for each number of accesses.
     pub fn new(accesses: &[u64]) -> Toy {
-        Toy { left: accesses.to_vec() }
+        Toy { left: accesses.to_vec(), is_there: vec![false; accesses.len()] }
     }
 
     /// Runs to the end; tells who made each access.
@@ -25,12 +27,14 @@ impl Toy {
             }
             let stopped = !runnable.contains(&last);
             let reason = if stopped { Reason::Stopped } else { Reason::QuantumOver };
-            let access = (!stopped).then_some(Access { site: u64::from(last.0), address: 8, writes: true });
+            let is_there = self.is_there[last.0 as usize - 1] && !stopped;
+            let access = is_there.then_some(Access { site: u64::from(last.0), address: 8, writes: true });
             last = policy.pick(SwitchPoint { reason, last, runnable: &runnable, access, passed });
             assert!(runnable.contains(&last), "{last} cannot run");
             let left = &mut self.left[last.0 as usize - 1];
             let steps = policy.points().min(policy.quantum()).min(*left);
-            assert!(steps > 0, "{last} was given no time");
+            let was_there = std::mem::replace(&mut self.is_there[last.0 as usize - 1], true);
+            assert!(steps > 0 || !was_there, "{last} was given no time");
             *left -= steps;
             passed = Passed { events: steps, points: steps };
             order.extend((0..steps).map(|_| last));

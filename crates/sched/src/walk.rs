@@ -1,23 +1,24 @@
 //! A seeded random walk over points: before every access and call that counts, any runnable thread.
 
+use crate::pending::Pending;
 use crate::{FAIR, Policy, Rng, SwitchPoint, ThreadId};
 
 pub struct Walk {
     rng: Rng,
-    /// Nobody else could run when the policy was last asked.
-    is_alone: bool,
+    pending: Pending,
 }
 
 impl Walk {
     pub fn new(seed: u64) -> Walk {
-        Walk { rng: Rng::new(seed), is_alone: true }
+        Walk { rng: Rng::new(seed), pending: Pending::new() }
     }
 }
 
 impl Policy for Walk {
     fn pick(&mut self, point: SwitchPoint<'_>) -> ThreadId {
-        self.is_alone = point.runnable.len() == 1;
-        point.runnable[self.rng.below(point.runnable.len() as u64) as usize]
+        self.pending.advance(&point);
+        let picked = point.runnable[self.rng.below(point.runnable.len() as u64) as usize];
+        self.pending.pick(picked, point.runnable.len())
     }
 
     fn quantum(&mut self) -> u64 {
@@ -25,7 +26,7 @@ impl Policy for Walk {
     }
 
     fn points(&mut self) -> u64 {
-        if self.is_alone { u64::MAX } else { 1 }
+        self.pending.points()
     }
 }
 

@@ -13,4 +13,4 @@ mod shared_sites;
 
 pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
 pub use recorder::{Facts, Limits, Origin, Recorder, Words};
-pub use shared_sites::SharedSites;
+pub use shared_sites::{SharedSites, Sharing};

@@ -12,13 +12,24 @@ use engine::{Access, AccessKind, Around, Batch, EventKind, Observer};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// Takes the addresses of the instructions when the run has ended.
-pub type Deliver = Box<dyn FnOnce(&BTreeSet<u64>) + Send>;
+/// What threads share, by the addresses of instructions.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sharing {
+    /// Those that access memory which several threads access and somebody writes.
+    pub sites: BTreeSet<u64>,
+    /// Stores, each with an instruction that accesses the same memory.
+    pub pairs: BTreeSet<(u64, u64)>,
+}
+
+/// Takes what was found when the run has ended.
+pub type Deliver = Box<dyn FnOnce(&Sharing) + Send>;
 
 /// Memory is looked at in pieces of so many bytes.
 const GRANULE: u64 = 8;
 /// No more granules than these are kept.
 const MOST_GRANULES: usize = 4 << 20;
+/// Memory that more instructions access than these is no place for pairs.
+const MOST_IN_PAIRS: usize = 40;
 /// Of a longer access, only so many granules are looked at.
 const LONGEST: u64 = 512;
 
@@ -32,8 +43,8 @@ struct Granule {
     /// Whose it is: nobody's before the first access, and nobody's any more once it is shared.
     owner: Option<Owner>,
     is_shared: bool,
-    is_written: bool,
-    sites: Vec<u64>,
+    /// With whether they store.
+    sites: Vec<(u64, bool)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,9 +71,16 @@ impl SharedSites {
         }
     }
 
-    fn sites(&self) -> BTreeSet<u64> {
-        let matters = self.granules.values().filter(|granule| granule.is_shared && granule.is_written);
-        matters.flat_map(|granule| granule.sites.iter().copied()).collect()
+    fn sharing(&self) -> Sharing {
+        let mut sharing = Sharing::default();
+        for granule in self.granules.values().filter(|granule| granule.is_shared && granule.is_written()) {
+            sharing.sites.extend(granule.sites.iter().map(|(site, _)| site));
+            if granule.sites.len() <= MOST_IN_PAIRS {
+                let stores = granule.sites.iter().filter(|(_, stores)| *stores);
+                sharing.pairs.extend(stores.flat_map(|(store, _)| granule.sites.iter().map(|(site, _)| (*store, *site))));
+            }
+        }
+        sharing
     }
 }
 
@@ -73,10 +91,13 @@ impl Granule {
             *self = Granule::default();
         }
         self.is_shared |= *self.owner.get_or_insert(owner) != owner;
-        self.is_written |= writes;
-        if !self.sites.contains(&site) {
-            self.sites.push(site);
+        if !self.sites.contains(&(site, writes)) {
+            self.sites.push((site, writes));
         }
+    }
+
+    fn is_written(&self) -> bool {
+        self.sites.iter().any(|(_, writes)| *writes)
     }
 }
 
@@ -94,7 +115,7 @@ impl Observer for SharedSites {
 
     fn finished(&mut self) {
         if let Some(deliver) = self.deliver.take() {
-            deliver(&self.sites());
+            deliver(&self.sharing());
         }
     }
 }
@@ -116,7 +137,7 @@ mod tests {
             let around = Around { is_alone: false, stack: STACKS[thread as usize - 1] };
             shared.access(thread, site, &access, around);
         }
-        shared.sites().into_iter().collect()
+        shared.sharing().sites.into_iter().collect()
     }
 
     #[test]
@@ -126,6 +147,16 @@ mod tests {
         assert_eq!(sites(&[(1, 10, 0x8000, false), (2, 20, 0x8000, false)]), NONE);
         assert_eq!(sites(&[(1, 10, 0x8000, true), (2, 20, 0x8008, true)]), NONE);
         assert_eq!(sites(&[(1, 10, 0x8004, true), (2, 20, 0x8008, true)]), [10, 20]);
+    }
+
+    #[test]
+    fn pairs_begin_with_a_store() {
+        let mut shared = SharedSites::new(Box::new(|_| {}));
+        for (thread, site, kind) in [(1, 10, AccessKind::Load), (2, 20, AccessKind::Store)] {
+            let access = Access { address: 0x8000, size: 8, kind, elements: Elements::One, before: None, after: None };
+            shared.access(thread, site, &access, Around::default());
+        }
+        assert_eq!(shared.sharing().pairs, BTreeSet::from([(20, 10), (20, 20)]));
     }
 
     #[test]

@@ -63,6 +63,10 @@ pub enum PolicyName {
     Pct,
     /// A random priority for every access that threads are about to make, drawn anew after conflicts
     Pos,
+    /// Like pos, but a chosen access is to come right behind a chosen store of another thread
+    Rff,
+    /// Keeps a thread from a chosen access until another one has made an access that conflicts
+    Delay,
 }
 
 #[derive(Args, Debug)]

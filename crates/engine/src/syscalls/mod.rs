@@ -56,7 +56,7 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         context.standing = Standing::AfterCall;
         return flow;
     }
-    if engine.options.switching.calls {
+    if engine.options.switching.calls && !is_own_business(number) {
         engine.turn.before_call(context);
     }
     let prepared = engine.writing().map(|_| effects::prepare(number, &arguments, &GuestMemory));
@@ -201,6 +201,30 @@ fn prompt(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
         }
         _ => kernel::call(number, arguments),
     }
+}
+
+/// Calls in whose outcome other threads of the process have no part: it does not matter who runs before them.
+fn is_own_business(number: u64) -> bool {
+    matches!(
+        number as i64,
+        libc::SYS_mmap
+            | libc::SYS_mprotect
+            | libc::SYS_madvise
+            | libc::SYS_brk
+            | libc::SYS_clone
+            | libc::SYS_clone3
+            | libc::SYS_rt_sigprocmask
+            | libc::SYS_sigaltstack
+            | libc::SYS_set_robust_list
+            | libc::SYS_rseq
+            | libc::SYS_getpid
+            | libc::SYS_gettid
+            | libc::SYS_clock_gettime
+            | libc::SYS_gettimeofday
+            | libc::SYS_getrandom
+            | libc::SYS_sched_getaffinity
+            | libc::SYS_prlimit64
+    )
 }
 
 /// Calls whose addresses are not buffers.

@@ -1,6 +1,6 @@
 //! What a process that runs one schedule is told, and what it tells back.
 
-use sched::{Pct, Policy, Pos, RoundRobin, Walk};
+use sched::{Delay, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,6 +16,15 @@ pub enum Tactic {
         steps: u64,
     },
     Pos,
+    /// Stores, each with an access that is to come right behind it.
+    ReadsFrom {
+        pairs: [Option<(u64, u64)>; 2],
+    },
+    Delay {
+        site: u64,
+        /// How many times threads may pass it before.
+        skip: u64,
+    },
 }
 
 impl Tactic {
@@ -25,6 +34,12 @@ impl Tactic {
             Tactic::Walk => Box::new(Walk::new(seed)),
             Tactic::Pct { depth, steps } => Box::new(Pct::new(seed, depth, steps)),
             Tactic::Pos => Box::new(Pos::new(seed)),
+            Tactic::ReadsFrom { pairs } => {
+                let pairs: Vec<Pair> =
+                    pairs.into_iter().flatten().map(|(store, access)| Pair { store, access }).collect();
+                Box::new(ReadsFrom::new(seed, &pairs))
+            }
+            Tactic::Delay { site, skip } => Box::new(Delay::new(seed, site, skip)),
         }
     }
 
@@ -35,6 +50,8 @@ impl Tactic {
             Tactic::Walk => "random",
             Tactic::Pct { .. } => "pct",
             Tactic::Pos => "pos",
+            Tactic::ReadsFrom { .. } => "rff",
+            Tactic::Delay { .. } => "delay",
         }
     }
 }
@@ -82,8 +99,15 @@ pub struct Answer {
     /// Equal for runs with the same switches.
     pub schedule: u64,
     /// Instructions that access memory which threads share, if they were looked for.
-    pub shared: Option<Vec<u64>>,
+    pub shared: Option<Shared>,
     pub crash: Option<Crash>,
+}
+
+/// Instructions at memory that threads share, and pairs of a store and another access to the same memory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Shared {
+    pub sites: Vec<u64>,
+    pub pairs: Vec<(u64, u64)>,
 }
 
 /// What the engine has to say about a failure.

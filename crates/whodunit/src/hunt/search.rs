@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::ground::{Ground, NoRun, Run, Trial};
 use super::order::Tactic;
 use super::progress::Progress;
+use sched::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,7 +66,7 @@ const GROWTH: u64 = 4;
 
 pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
     let began = Instant::now();
-    let mut hunt = Hunt { ground, plan, found: Found::default(), points: BTreeSet::new(), steps: 0, progress: Progress::new(plan) };
+    let mut hunt = Hunt { ground, plan, found: Found::default(), points: BTreeSet::new(), pairs: BTreeSet::new(), steps: 0, progress: Progress::new(plan) };
     let ordinary = hunt.ordinary()?;
     let patience = plan.timeout.unwrap_or(ordinary.answer.events.saturating_mul(PATIENCE) + LEAST_PATIENCE);
     let limit = SHORTEST_LIMIT.max(ordinary.took * 50);
@@ -89,6 +90,7 @@ struct Hunt<'a> {
     plan: &'a Plan,
     found: Found,
     points: BTreeSet<u64>,
+    pairs: BTreeSet<(u64, u64)>,
     /// About how many steps a run has.
     steps: u64,
     progress: Progress,
@@ -125,16 +127,58 @@ impl Hunt<'_> {
     }
 
     fn trial(&self, number: u64, patience: u64, limit: Duration) -> Trial {
-        let pct = |depth| Tactic::Pct { depth, steps: self.steps };
-        let mix = [Tactic::Pos, pct(self.plan.depth), Tactic::Walk, pct(2)];
-        let tactic = match self.plan.policy {
-            PolicyName::Mix => mix[number as usize % mix.len()],
-            PolicyName::Random => Tactic::Walk,
-            PolicyName::Pct => pct(self.plan.depth),
-            PolicyName::Pos => Tactic::Pos,
-        };
         let seed = self.plan.seed.wrapping_add(number - 1);
-        Trial { number, seed, tactic, observe: false, patience, limit }
+        Trial { number, seed, tactic: self.tactic(number - 1, seed), observe: false, patience, limit }
+    }
+
+    /// How threads are chosen in the schedule that `index` others come before.
+    fn tactic(&self, index: u64, seed: u64) -> Tactic {
+        const MIX: [PolicyName; 6] = [
+            PolicyName::Delay,
+            PolicyName::Pos,
+            PolicyName::Rff,
+            PolicyName::Pct,
+            PolicyName::Delay,
+            PolicyName::Random,
+        ];
+        let (policy, round) = match self.plan.policy {
+            // Of every six, two are delays.
+            PolicyName::Mix => {
+                let (rounds, place) = (index / 6, index % 6);
+                let policy = MIX[place as usize];
+                (policy, if policy == PolicyName::Delay { rounds * 2 + u64::from(place > 0) } else { rounds })
+            }
+            policy => (policy, index),
+        };
+        match policy {
+            PolicyName::Mix | PolicyName::Random => Tactic::Walk,
+            PolicyName::Pct => Tactic::Pct { depth: self.plan.depth, steps: self.steps },
+            PolicyName::Pos => Tactic::Pos,
+            PolicyName::Rff => self.reads_from(round, seed),
+            PolicyName::Delay => self.delay(round, seed),
+        }
+    }
+
+    /// One pair after the other, those of the program itself before those of its libraries, which lie below; then two at a
+    /// time.
+    fn reads_from(&self, round: u64, seed: u64) -> Tactic {
+        let pairs = self.pairs.len() as u64;
+        if pairs == 0 {
+            return Tactic::Pos;
+        }
+        let nth = |index: u64| self.pairs.iter().rev().nth((index % pairs) as usize).copied();
+        let second = (round >= pairs).then(|| nth(Rng::new(seed).below(pairs))).flatten();
+        Tactic::ReadsFrom { pairs: [nth(round), second] }
+    }
+
+    /// One site after the other, in the same order; later, not the first time that a thread comes there.
+    fn delay(&self, round: u64, seed: u64) -> Tactic {
+        let points = self.points.len() as u64;
+        let Some(&site) = self.points.iter().rev().nth(round.checked_rem(points).unwrap_or(0) as usize) else {
+            return Tactic::Walk;
+        };
+        let rounds = round / points;
+        Tactic::Delay { site, skip: if rounds == 0 { 0 } else { Rng::new(seed).below(4 * rounds) } }
     }
 
     /// Runs the schedules of these numbers.
@@ -178,7 +222,8 @@ impl Hunt<'_> {
         let Run { trial, answer, failure, is_slow, .. } = run;
         self.found.given_up += u64::from(is_slow);
         if let Some(shared) = answer.shared {
-            self.points.extend(shared);
+            self.points.extend(shared.sites);
+            self.pairs.extend(shared.pairs);
             self.ground.set_points(&self.points)?;
             self.steps = self.steps.max(answer.steps);
         }

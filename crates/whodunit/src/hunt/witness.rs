@@ -1,11 +1,11 @@
 //! Who is told what happens in a hunted run: keeps it and writes it down at the end, and says nothing to people.
 
-use super::order::{Answer, Crash, Kind};
+use super::order::{Answer, Crash, Kind, Shared};
 use crate::host::{Terminal, with_room};
 use crate::scene::Scene;
 use engine::{Counts, Host, Observer, PrivateFile, Stats, ThreadFacts};
 use program::symbols::SourceFrame;
-use session::SharedSites;
+use session::{SharedSites, Sharing};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,9 +76,9 @@ impl Host for Witness {
 
     fn observer(&self) -> Option<Box<dyn Observer>> {
         let answer = Arc::clone(&self.answer);
-        let deliver = move |sites: &BTreeSet<u64>| {
-            let sites = sites.iter().copied().collect();
-            answer.lock().unwrap_or_else(PoisonError::into_inner).shared = Some(sites);
+        let deliver = move |sharing: &Sharing| {
+            let (sites, pairs) = (sharing.sites.iter().copied().collect(), sharing.pairs.iter().copied().collect());
+            answer.lock().unwrap_or_else(PoisonError::into_inner).shared = Some(Shared { sites, pairs });
         };
         self.observes.then(|| -> Box<dyn Observer> { Box::new(SharedSites::new(Box::new(deliver))) })
     }
