@@ -6,7 +6,9 @@ use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault, RSP};
 use crate::debug::Debugging;
 use crate::journal::Writing;
-use crate::observation::{self, Around, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
+use crate::observation::{
+    self, Around, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter,
+};
 use crate::private::PrivateDescriptors;
 use crate::replay::{Figures, Replay, Rerun, Stopped};
 use crate::signals::frame::XState;

@@ -17,8 +17,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 use trace::Digest;
 use trace::event::{
-    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Points, Registers, Signal, SignalPlace,
-    Stream, Written,
+    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Points, Registers, Signal,
+    SignalPlace, Stream, Written,
 };
 use trace::{Hasher, List};
 

@@ -42,7 +42,8 @@ impl Delay {
         };
         let released = self.held.take_if(ends).map(|held| held.thread);
         self.is_over |= released.is_some();
-        if let Some(access) = point.access.filter(|access| access.site == self.site && self.held.is_none() && !self.is_over)
+        if let Some(access) =
+            point.access.filter(|access| access.site == self.site && self.held.is_none() && !self.is_over)
         {
             match self.skip.checked_sub(1) {
                 Some(less) => self.skip = less,

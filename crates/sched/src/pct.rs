@@ -47,7 +47,8 @@ impl Pct {
             self.lower(point.last);
         }
         let mut passed = Passed::default();
-        if let Some((_, before)) = self.running.filter(|(thread, _)| *thread == point.last && point.runnable.len() > 1) {
+        if let Some((_, before)) = self.running.filter(|(thread, _)| *thread == point.last && point.runnable.len() > 1)
+        {
             passed.events = before.events + point.passed.events;
             passed.points = before.points + point.passed.points;
         }

@@ -77,7 +77,9 @@ impl SharedSites {
             sharing.sites.extend(granule.sites.iter().map(|(site, _)| site));
             if granule.sites.len() <= MOST_IN_PAIRS {
                 let stores = granule.sites.iter().filter(|(_, stores)| *stores);
-                sharing.pairs.extend(stores.flat_map(|(store, _)| granule.sites.iter().map(|(site, _)| (*store, *site))));
+                sharing
+                    .pairs
+                    .extend(stores.flat_map(|(store, _)| granule.sites.iter().map(|(site, _)| (*store, *site))));
             }
         }
         sharing

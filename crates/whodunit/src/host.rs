@@ -89,7 +89,7 @@ impl Terminal {
         }
     }
 
-    pub fn crash_report(&self, crash: &Crash) -> String {
+    fn crash_report(&self, crash: &Crash) -> String {
         let mut scene = Scene::read(&self.copies);
         let (culprits, others): (Vec<_>, Vec<_>) = crash.threads.iter().partition(|thread| thread.id == crash.thread);
         let threads: Vec<&ThreadFacts> = culprits.into_iter().chain(others).collect();
@@ -120,7 +120,7 @@ impl Terminal {
         render(&facts, &mut SourceCache::with_copies(Arc::clone(&self.copies)), &self.look())
     }
 
-    pub fn deadlock_report(&self, threads: &[ThreadFacts]) -> String {
+    fn deadlock_report(&self, threads: &[ThreadFacts]) -> String {
         let threads: Vec<&ThreadFacts> = threads.iter().collect();
         let facts = DeadlockFacts {
             program: self.program.clone(),

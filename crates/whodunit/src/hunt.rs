@@ -42,6 +42,7 @@ EXIT STATUS:
   1    one did; its recording is named
   2    the command line is wrong
   3    there is nothing to hunt (the program starts no threads), or this machine stands in the way
+  126  PROG cannot be executed
   127  PROG was not found
 
 EXAMPLES:
@@ -126,13 +127,14 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         policy: arguments.policy,
         depth: arguments.depth,
         seed: arguments.seed,
-        jobs: arguments.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize),
+        jobs: arguments
+            .jobs
+            .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize),
         keep_going: arguments.keep_going,
         timeout: arguments.timeout,
     };
     match hunt(arguments, quarry, &plan) {
-        Ok(true) => ExitCode::from(status::DIFFERENCE),
-        Ok(false) => ExitCode::SUCCESS,
+        Ok(status) => ExitCode::from(status),
         Err(trouble) => conclude(Err(trouble)),
     }
 }
@@ -176,8 +178,8 @@ fn listen_for_the_end() {
     });
 }
 
-/// Tells whether something was found.
-fn hunt(arguments: &Arguments, quarry: Quarry, plan: &Plan) -> Result<bool, Trouble> {
+/// Tells the exit status.
+fn hunt(arguments: &Arguments, quarry: Quarry, plan: &Plan) -> Result<u8, Trouble> {
     let program = Program { path: quarry.path.clone(), arguments: quarry.arguments.clone(), environment: Vec::new() };
     let name = record::manifest(&program).program;
     let ground = Ground::new(quarry, &STOP)
@@ -185,11 +187,15 @@ fn hunt(arguments: &Arguments, quarry: Quarry, plan: &Plan) -> Result<bool, Trou
     let found = match search::search(&ground, plan) {
         Ok(found) => found,
         Err(NoRun::Refused(sentence)) => return Err(Trouble::Refused(sentence)),
+        Err(NoRun::NotStarted(sentence, status)) => {
+            recordings::say_refusal(&sentence);
+            return Ok(u8::try_from(status).unwrap_or(status::MACHINE));
+        }
         Err(NoRun::Stopped) => return Err(Trouble::Refused("stopped before the first schedule was over".to_owned())),
     };
     let kept = keep(arguments, &ground, &found, &name)?;
     recordings::print(&text::render(&found, &kept, plan, recordings::paint()))?;
-    Ok(!found.groups.is_empty())
+    Ok(if found.groups.is_empty() { 0 } else { status::DIFFERENCE })
 }
 
 /// Puts the recording of each failure where it stays; tells what it is called there.

@@ -3,30 +3,20 @@
 use super::order::{Answer, Crash, Ended, Kind};
 use std::ffi::OsStr;
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
-    /// What it is and where, in one line: equal for failures that are the same.
-    pub signature: String,
-    /// More for people, if there is more.
-    pub report: String,
-}
-
-impl Failure {
-    fn new(signature: String) -> Failure {
-        Failure { signature, report: String::new() }
-    }
-}
+/// What it is and where, in one line: equal for failures that are the same.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Failure(pub String);
 
 /// How a run ended that ended by itself, if that is a failure.
 pub fn judge(ended: Ended, answer: &Answer) -> Option<Failure> {
     if let Some(crash) = &answer.crash {
-        return Some(Failure { signature: signature(crash), report: crash.report.clone() });
+        return Some(Failure(signature(crash)));
     }
     match ended {
         Ended::Exited(0) | Ended::Slow => None,
-        Ended::Exited(code) => Some(Failure::new(format!("exit status {code}"))),
-        Ended::Killed(signal) => Some(Failure::new(report::signals::name(signal))),
-        Ended::Stuck => Some(Failure::new("no end, and nothing to do".to_owned())),
+        Ended::Exited(code) => Some(Failure(format!("exit status {code}"))),
+        Ended::Killed(signal) => Some(Failure(report::signals::name(signal))),
+        Ended::Stuck => Some(Failure("no end, and nothing to do".to_owned())),
     }
 }
 
@@ -44,11 +34,11 @@ fn signature(crash: &Crash) -> String {
 }
 
 pub fn other_output() -> Failure {
-    Failure::new("other output than expected".to_owned())
+    Failure("other output than expected".to_owned())
 }
 
 pub fn checked(command: &OsStr) -> Failure {
-    Failure::new(format!("--fail-if {}", command.to_string_lossy()))
+    Failure(format!("--fail-if {}", command.to_string_lossy()))
 }
 
 #[cfg(test)]
@@ -57,11 +47,11 @@ mod tests {
 
     fn answer(kind: Kind, places: &[&str]) -> Answer {
         let places = places.iter().map(|&place| place.to_owned()).collect();
-        Answer { crash: Some(Crash { kind, places, report: String::new() }), ..Answer::default() }
+        Answer { crash: Some(Crash { kind, places }), ..Answer::default() }
     }
 
     fn signature_of(ended: Ended, answer: &Answer) -> Option<String> {
-        judge(ended, answer).map(|failure| failure.signature)
+        judge(ended, answer).map(|Failure(signature)| signature)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::failure::{self, Failure};
 use super::order::{Answer, Ended, Order, Tactic};
 use super::runner::Runner;
+use crate::status;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -59,6 +60,8 @@ pub enum NoRun {
     Stopped,
     /// A sentence for the user.
     Refused(String),
+    /// The program could not be started: the same, with the status that `whodunit run` has then.
+    NotStarted(String, i32),
 }
 
 impl From<io::Error> for NoRun {
@@ -129,7 +132,8 @@ impl Ground {
         let took = began.elapsed();
         let answer: Option<Answer> = fs::read(&order.answer).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if let (None, Some(said)) = (&answer, own_words(place)) {
-            return Err(NoRun::Refused(said));
+            let status = if let Ended::Exited(status) = ended { status } else { i32::from(status::MACHINE) };
+            return Err(NoRun::NotStarted(said, status));
         }
         let answer = answer.unwrap_or_default();
         let is_slow = ended == Ended::Slow;

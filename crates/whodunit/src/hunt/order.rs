@@ -116,8 +116,6 @@ pub struct Crash {
     pub kind: Kind,
     /// The functions in which it happened: one, or one a thread.
     pub places: Vec<String>,
-    /// For people.
-    pub report: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]

@@ -46,7 +46,10 @@ fn line(found: &Found, schedules: u64, elapsed: Duration) -> String {
     let bar = "#".repeat(full) + &".".repeat(WIDTH as usize - full);
     let rate = found.schedules as f64 / elapsed.as_secs_f64().max(0.001);
     let failures = count(found.groups.len(), "failure");
-    format!("[{bar}] {done} of {schedules} schedules, {rate:.0} a second, {} different, {failures}", found.different.len())
+    format!(
+        "[{bar}] {done} of {schedules} schedules, {rate:.0} a second, {} different, {failures}",
+        found.different.len()
+    )
 }
 
 #[cfg(test)]

@@ -30,8 +30,7 @@ pub struct Plan {
 /// What a hunt has to show.
 #[derive(Default)]
 pub struct Found {
-    /// By signature.
-    pub groups: BTreeMap<String, Group>,
+    pub groups: BTreeMap<Failure, Group>,
     pub schedules: u64,
     pub different: BTreeSet<u64>,
     pub took: Duration,
@@ -45,7 +44,6 @@ pub struct Found {
 }
 
 pub struct Group {
-    pub failure: Failure,
     pub times: u64,
     /// The number of the first schedule that failed so; 0 is the ordinary run.
     pub first: u64,
@@ -66,7 +64,15 @@ const GROWTH: u64 = 4;
 
 pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
     let began = Instant::now();
-    let mut hunt = Hunt { ground, plan, found: Found::default(), points: BTreeSet::new(), pairs: BTreeSet::new(), steps: 0, progress: Progress::new(plan) };
+    let mut hunt = Hunt {
+        ground,
+        plan,
+        found: Found::default(),
+        points: BTreeSet::new(),
+        pairs: BTreeSet::new(),
+        steps: 0,
+        progress: Progress::new(plan),
+    };
     let ordinary = hunt.ordinary()?;
     let patience = plan.timeout.unwrap_or(ordinary.answer.events.saturating_mul(PATIENCE) + LEAST_PATIENCE);
     let limit = SHORTEST_LIMIT.max(ordinary.took * 50);
@@ -189,7 +195,8 @@ impl Hunt<'_> {
         if self.is_over() {
             return Ok(());
         }
-        let trials: Vec<Trial> = (numbers.start + 1..numbers.end).map(|number| self.trial(number, patience, limit)).collect();
+        let trials: Vec<Trial> =
+            (numbers.start + 1..numbers.end).map(|number| self.trial(number, patience, limit)).collect();
         self.all(&trials)
     }
 
@@ -241,8 +248,8 @@ impl Hunt<'_> {
     /// Of failures that are the same, the one of the lowest number stays: the others may come in any order.
     fn add(&mut self, trial: Trial, failure: Failure) {
         let Trial { number, seed, tactic, .. } = trial;
-        let new = Group { failure, times: 1, first: number, seed, policy: tactic.name() };
-        match self.found.groups.get_mut(&new.failure.signature) {
+        let new = Group { times: 1, first: number, seed, policy: tactic.name() };
+        match self.found.groups.get_mut(&failure) {
             Some(group) => {
                 let times = group.times + 1;
                 let loser = if number < group.first { std::mem::replace(group, new).first } else { number };
@@ -250,7 +257,7 @@ impl Hunt<'_> {
                 self.ground.clear(loser);
             }
             None => {
-                self.found.groups.insert(new.failure.signature.clone(), new);
+                self.found.groups.insert(failure, new);
             }
         }
     }

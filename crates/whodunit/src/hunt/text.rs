@@ -1,5 +1,6 @@
 //! What a hunt has found, for people.
 
+use super::failure::Failure;
 use super::search::{Found, Group, Plan};
 use crate::recordings::text::{Ink, Paint, count, escaped};
 use std::fmt::Write as _;
@@ -7,13 +8,10 @@ use std::fmt::Write as _;
 /// `names` are those of the recordings, one for each failure.
 pub fn render(found: &Found, names: &[String], plan: &Plan, paint: Paint) -> String {
     let mut text = String::new();
-    for (group, name) in found.groups.values().zip(names) {
-        let _ = writeln!(text, "{}", paint.paint(Ink::Alarm, &escaped(&group.failure.signature)));
+    for ((Failure(signature), group), name) in found.groups.iter().zip(names) {
+        let _ = writeln!(text, "{}", paint.paint(Ink::Alarm, &escaped(signature)));
         let _ = writeln!(text, "  {}", occurrence(group));
         let _ = writeln!(text, "  recorded as {}", escaped(name));
-        if !group.failure.report.is_empty() {
-            let _ = writeln!(text, "\n{}", group.failure.report.trim_end());
-        }
         text.push('\n');
     }
     let _ = writeln!(text, "{}", paint.paint(Ink::Strong, &summary(found, plan)));
@@ -59,9 +57,7 @@ fn summary(found: &Found, plan: &Plan) -> String {
 
 fn next_commands(name: &str, group: &Group) -> String {
     let name = escaped(name);
-    let mut text = format!(
-        "Next:\n  whodunit show {name}\n  whodunit replay {name}\n  whodunit replay --gdb {name}\n"
-    );
+    let mut text = format!("Next:\n  whodunit show {name}\n  whodunit replay {name}\n  whodunit replay --gdb {name}\n");
     if group.first == 0 {
         text += "  whodunit record -- PROG ARGS   (it fails like this without a hunt)\n";
     }

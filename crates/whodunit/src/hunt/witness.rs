@@ -15,7 +15,7 @@ const SIGXCPU: i32 = 24;
 const SIGABRT: i32 = 6;
 
 pub struct Witness {
-    /// Knows how to describe a crash.
+    /// Knows how to follow a stack.
     terminal: Terminal,
     observes: bool,
     answer: Arc<Mutex<Answer>>,
@@ -43,7 +43,7 @@ impl Host for Witness {
                 signal => Kind::Signal(signal),
             };
             let places = functions.iter().filter_map(|stack| place(stack)).collect();
-            Crash { kind, places, report: self.terminal.crash_report(crash) }
+            Crash { kind, places }
         });
         self.keep(|answer| answer.crash = Some(told));
     }
@@ -51,10 +51,8 @@ impl Host for Witness {
     fn deadlocked(&self, threads: &[ThreadFacts]) {
         let told = with_room(&|| {
             let threads_of: Vec<&ThreadFacts> = threads.iter().collect();
-            let places: BTreeSet<String> =
-                functions_of(&threads_of).iter().filter_map(|stack| place(stack)).collect();
-            let report = self.terminal.deadlock_report(threads);
-            Crash { kind: Kind::Deadlock, places: places.into_iter().collect(), report }
+            let places: BTreeSet<String> = functions_of(&threads_of).iter().filter_map(|stack| place(stack)).collect();
+            Crash { kind: Kind::Deadlock, places: places.into_iter().collect() }
         });
         self.keep(|answer| answer.crash = Some(told));
     }
