@@ -259,7 +259,7 @@ fn batches_of_all_threads_arrive_in_order_with_what_is_needed_to_read_them() {
         let thread = ThreadId(1 + round % 3);
         let words: Vec<u64> = (0..u64::from(round)).flat_map(|at| [number, at]).collect();
         expected.extend((0..u64::from(round)).map(|at| (thread.0, at)));
-        consumer.take(thread, &words, Some(&catalogue), 0);
+        consumer.take(thread, &words, Some(&catalogue), 0, Around::default());
         if round == 1_000 {
             consumer.settle();
             assert!(*kept.lock().expect("nobody panics") == expected, "nothing is on its way any more");

@@ -39,7 +39,7 @@ impl Host for Witness {
             let functions = functions_of(&culprit);
             let kind = match crash.signal {
                 SIGXCPU => Kind::Hang,
-                SIGABRT if functions.iter().flatten().any(|frame| is_assertion(frame)) => Kind::Assertion,
+                SIGABRT if functions.iter().flatten().any(is_assertion) => Kind::Assertion,
                 signal => Kind::Signal(signal),
             };
             let places = functions.iter().filter_map(|stack| place(stack)).collect();
