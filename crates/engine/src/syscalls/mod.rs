@@ -105,7 +105,9 @@ fn carry_out(
         Class::WaitsWrite { fd_arg } => {
             let fd = arguments[fd_arg as usize];
             memory::object_changes(engine, fd);
-            engine.turn.note_progress();
+            if engine.options.switching.patience.is_some() {
+                engine.turn.note_progress();
+            }
             transfer::transfer(engine, context, number, arguments, fd as i32, libc::POLLOUT)
         }
         Class::WaitsMany => waiting::many(engine, context, number, arguments),
