@@ -7,7 +7,6 @@ use crate::{environment, search, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args};
 use engine::{Observation, PrivateFile, Program, Switching, Wanted};
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -92,10 +91,6 @@ pub struct Arguments {
           default_missing_value = "addresses", conflicts_with = "observed", value_parser = ["addresses", "everything"])]
     trace_discard: Option<String>,
 
-    /// Let threads change places before the instructions whose addresses FILE lists, and before system calls
-    #[arg(long, hide = true, value_name = "FILE", require_equals = true)]
-    points: Option<PathBuf>,
-
     /// The program, searched in PATH unless it has a slash, and its arguments
     #[arg(value_name = "PROG ARGS", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
@@ -118,11 +113,6 @@ pub fn start(arguments: Arguments, record: impl FnOnce(&Program) -> Result<Optio
         Some(Ok(file)) => Some(file),
         Some(Err(error)) => return usage_error(&format!("the file for events cannot be written: {error}")),
     };
-    let switching = match arguments.points.as_deref().map(read_points) {
-        None => Switching::default(),
-        Some(Ok(points)) => Switching { points, calls: true, patience: None },
-        Some(Err(problem)) => return usage_error(&problem),
-    };
     let settings = arguments.settings();
     let follow = !arguments.no_follow || arguments.follow;
     let name = arguments.command[0].clone();
@@ -134,7 +124,7 @@ pub fn start(arguments: Arguments, record: impl FnOnce(&Program) -> Result<Optio
     let program = Program { path, arguments: arguments.command, environment: environment::entries() };
     match record(&program) {
         Ok(recording) => {
-            let filters = Vec::new();
+            let (switching, filters) = (Switching::default(), Vec::new());
             Start { program, settings, follow, stats, count, events, observation, switching, recording, filters }.go()
         }
         Err(status) => status,
@@ -166,17 +156,6 @@ impl Arguments {
             },
         }
     }
-}
-
-/// Addresses in hexadecimal digits, one a line.
-pub fn read_points(path: &Path) -> Result<BTreeSet<u64>, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{}: the points cannot be read: {error}", path.display()))?;
-    let address = |line: &str| u64::from_str_radix(line.trim(), 16);
-    text.lines()
-        .map(address)
-        .collect::<Result<_, _>>()
-        .map_err(|_| format!("{}: a line is no address in hexadecimal digits", path.display()))
 }
 
 /// Where figures go that were asked for with or without a file.

@@ -4,11 +4,11 @@
 //! Each schedule is a copy of this process, which has got ready before: that saves most of what a start costs. The copy's
 //! id is told on standard output, and then how it ended.
 
-use super::order::{Ended, Order};
+use super::order::{Ended, Order, read_points};
 use super::witness::Witness;
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::start::{Recording, Start};
-use crate::{environment, machine, record, run, status, usage_error, voice};
+use crate::{environment, machine, record, status, usage_error, voice};
 use engine::{Observation, PrivateFile, Program, Switching, Wanted};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -137,7 +137,7 @@ fn prepare(order: &Order, program: &Program) -> Result<(Recording, PrivateFile, 
     let recording = Recording { folder, log: first_log, parent: None, streams, limits: Limits::default() };
     let answer = write_to(&order.answer).and_then(PrivateFile::new);
     let answer = answer.map_err(|error| format!("{}: cannot be written: {error}", order.answer.display()))?;
-    let points = run::read_points(&order.points)?;
+    let points = read_points(&order.points)?;
     Ok((recording, answer, Switching { points, calls: true, patience: Some(order.patience) }))
 }
 

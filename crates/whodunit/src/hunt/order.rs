@@ -2,7 +2,8 @@
 
 use sched::{Delay, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// How the next thread is chosen in one schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -77,6 +78,17 @@ pub struct Order {
     pub errors: PathBuf,
     /// How many milliseconds it may take.
     pub limit: u64,
+}
+
+/// Addresses in hexadecimal digits, one a line.
+pub fn read_points(path: &Path) -> Result<BTreeSet<u64>, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{}: the points cannot be read: {error}", path.display()))?;
+    let address = |line: &str| u64::from_str_radix(line.trim(), 16);
+    text.lines()
+        .map(address)
+        .collect::<Result<_, _>>()
+        .map_err(|_| format!("{}: a line is no address in hexadecimal digits", path.display()))
 }
 
 /// How the process ended that ran a schedule.

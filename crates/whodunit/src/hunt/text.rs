@@ -16,7 +16,7 @@ pub fn render(found: &Found, names: &[String], plan: &Plan, paint: Paint) -> Str
     }
     let _ = writeln!(text, "{}", paint.paint(Ink::Strong, &summary(found, plan)));
     if found.given_up > 0 {
-        let _ = writeln!(text, "{} took too long and was given up.", count(found.given_up as usize, "schedule"));
+        let _ = writeln!(text, "Given up for taking too long: {}.", count(found.given_up as usize, "schedule"));
     }
     if let (Some(name), Some(group)) = (names.first(), found.groups.values().next()) {
         text += &next_commands(name, group);
