@@ -75,7 +75,7 @@ fn every_way_to_end() {
         ("damaged-1", ("damaged", "damaged at byte 64 of 1.log")),
         ("header-1", ("unreadable", "damaged at byte 0 of 1.log")),
         ("live-1", ("live", "still recording")),
-        ("newer-1", ("unreadable", "format 513.1 (newer)")),
+        ("newer-1", ("unreadable", "format 513.2 (newer)")),
         ("photos-1", ("unreadable", "not a recording")),
     ];
     assert_eq!(ends.into_iter().collect::<Vec<_>>(), expected);

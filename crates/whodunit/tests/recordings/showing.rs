@@ -306,7 +306,7 @@ fn what_cannot_be_opened_is_refused() {
     flip(&newer.join("1.log"), 9);
     let log = newer.join("1.log");
     home.run(&["show", "newer"]).refuses(&format!(
-        "{} has format 513.1, and this whodunit reads up to 1.x; use the whodunit that recorded it, or a newer one",
+        "{} has format 513.2, and this whodunit reads up to 1.x; use the whodunit that recorded it, or a newer one",
         log.display()
     ));
     home.run(&["show", "\x1b[1mx"])
