@@ -49,6 +49,8 @@ pub struct Context {
     /// Events that are granted but not in `budget`: those of later slices, and what a stop request has taken away until
     /// it has been served.
     pub deferred: i64,
+    /// Points that the thread may still pass before it must leave translated code.
+    pub points: u64,
     /// All events ever granted; what is left of them is in `budget` and `deferred`.
     pub granted: i64,
     /// Where the next observation record goes, and where the buffer starts; zero if nothing is observed.
@@ -127,6 +129,7 @@ thread_local! {
             spill: [0; SPILL_SLOTS],
             budget: 1,
             deferred: 0,
+            points: u64::MAX,
             granted: 0,
             trace_next: 0,
             trace_start: 0,
@@ -204,6 +207,12 @@ impl Context {
         self.budget = 1;
         self.deferred = events;
         self.release_deferred();
+    }
+
+    /// Starts a new quantum in which the thread may pass so many points.
+    pub fn grant(&mut self, events: u64, points: u64) {
+        self.set_quantum(events as i64);
+        self.points = points;
     }
 
     /// Gives a slice of what was deferred to the budget.
@@ -344,6 +353,7 @@ impl Layout {
         branch_target => branch_target,
         entry => entry,
         budget => budget,
+        points => points,
         trace_next => trace_next,
         signal_pending => signal_pending,
         xsave => xsave,

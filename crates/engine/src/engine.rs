@@ -3,10 +3,12 @@
 use crate::code::cache::{CacheStats, Exit};
 use crate::code::observe::{Marks, RecordFacts};
 use crate::code::stubs::Stubs;
-use crate::context::{Context, Fault};
+use crate::context::{Context, Fault, RSP};
 use crate::debug::Debugging;
 use crate::journal::Writing;
-use crate::observation::{self, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter};
+use crate::observation::{
+    self, Around, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter,
+};
 use crate::private::PrivateDescriptors;
 use crate::processor::Shown;
 use crate::replay::{Figures, Replay, Rerun, Stopped};
@@ -15,6 +17,7 @@ use crate::syscalls::Filters;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
 use sched::ThreadId;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -34,11 +37,25 @@ pub struct Options {
     pub cache_size: u64,
     /// Fills what the kernel would fill with random bytes at program start.
     pub seed: u64,
+    /// Where threads may change places besides the ends of their quanta.
+    pub switching: Switching,
     /// Filters of system calls that an earlier program of the process has set, as the engine has put them before the
     /// path of this one.
     pub filters: Vec<Vec<u8>>,
     /// What the guest is shown of the processor; none where it asks the processor itself. For replays the recording says it.
     pub shown: Option<Shown>,
+}
+
+/// Where the policy is asked besides where it must be.
+#[derive(Clone, Debug, Default)]
+pub struct Switching {
+    /// Instructions that count as events of the clock, so that a thread can be stopped right before one.
+    pub points: BTreeSet<u64>,
+    /// Before every system call.
+    pub calls: bool,
+    /// The run is ended by SIGXCPU when all threads together pass more events than these, and none of them starts, ends
+    /// or writes anything meanwhile.
+    pub patience: Option<u64>,
 }
 
 /// A guest thread in a report.
@@ -300,18 +317,32 @@ impl Engine {
         let current = context.guest_fs();
         let fs_base = std::mem::replace(&mut context.trace_fs, current);
         match &mut *self.recorder() {
-            Recorder::Count(counter) => counter.batch(&Batch { thread, words, catalogue, fs_base }),
+            Recorder::Count(counter) => {
+                counter.batch(&Batch { thread, words, catalogue, fs_base, around: Around::default() });
+            }
             Recorder::Tell(consumer, batches) => {
                 *batches += u64::from(!words.is_empty());
-                consumer.take(thread, words, Some(catalogue), fs_base);
+                consumer.take(thread, words, Some(catalogue), fs_base, self.around(world, context));
             }
             Recorder::Discard | Recorder::Steps(_) => {}
         }
     }
 
+    /// What is around a thread that has the turn.
+    fn around(&self, world: &World, context: &Context) -> Around {
+        /// A stack that grows in a larger mapping is not all of it.
+        const LARGEST_STACK: u64 = 8 << 20;
+        let pointer = context.gpr[RSP];
+        let stack = world.space.find(pointer).map_or((0, 0), |(start, mapping)| {
+            let lowest = pointer.saturating_sub(LARGEST_STACK);
+            (start.max(lowest), mapping.end.min(pointer.saturating_add(LARGEST_STACK)))
+        });
+        Around { is_alone: self.turn.is_alone(), stack }
+    }
+
     /// The same after leaving translated code; a unit that ran out of budget leaves its record to be ended here.
     pub fn drain_after(&self, world: &World, context: &mut Context, exit: Exit) {
-        if let Exit::Budget { record: Some((number, _)), .. } = exit
+        if let Exit::Budget { record: Some((number, _)), .. } | Exit::Point { record: Some((number, _)), .. } = exit
             && let Some(facts) = world.cache.catalogue().map(|catalogue| catalogue.record(u64::from(number)))
         {
             self.end_record(world, context, number, facts);
@@ -342,7 +373,8 @@ impl Engine {
             Recorder::Tell(consumer, batches) => {
                 if let Some(words) = step.end(context, outcome) {
                     *batches += u64::from(!words.is_empty());
-                    consumer.take(thread, &words, None, context.guest_fs());
+                    let around = self.around(&self.world(), context);
+                    consumer.take(thread, &words, None, context.guest_fs(), around);
                 }
             }
             Recorder::Steps(_) | Recorder::Discard | Recorder::Count(_) => {}

@@ -13,12 +13,13 @@ use crate::stock::Stock;
 use crate::streams::{self, Streams};
 use crate::syscalls;
 use guest::effects::{self, Prepared, Span};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 use trace::Digest;
 use trace::event::{
-    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Registers, Signal, SignalPlace,
-    Stream, Written,
+    Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Points, Registers, Signal,
+    SignalPlace, Stream, Written,
 };
 use trace::{Hasher, List};
 
@@ -189,6 +190,14 @@ impl Writing {
         let begun = self.journal().first_streams();
         let changes = self.streams().changes_to(1, &begun);
         self.change_streams(changes);
+    }
+
+    /// These instructions are events of the clock.
+    pub fn points(&self, points: &BTreeSet<u64>) {
+        if !points.is_empty() {
+            let addresses: Vec<u64> = points.iter().copied().collect();
+            self.note(&Event::Points(Points { addresses: List::of(&addresses) }));
+        }
     }
 
     fn change_streams(&self, changes: Vec<Stream>) {

@@ -9,6 +9,7 @@ pub use files::LaunchError;
 use crate::code::cache::CodeCache;
 use crate::code::memory::{BranchTable, CodeMemory};
 use crate::code::path::Limits;
+use crate::code::points::Points;
 use crate::context::{self, RSP};
 use crate::debug::Debugger;
 use crate::engine::{Engine, Host, Options, Tape};
@@ -68,6 +69,7 @@ pub fn launch(
     cache.intercepts = journal.is_some();
     cache.show(options.shown);
     cache.beyond = options.shown.and_then(|shown| shown.level).map(Beyond::new);
+    cache.points = Points::new(options.switching.points.clone());
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
@@ -86,6 +88,7 @@ pub fn launch(
         Some(journal) => {
             let writing = Writing::new(journal);
             writing.begin(fixed_span);
+            writing.points(&options.switching.points);
             write_image(&writing, &loaded, &stack);
             Tape::Writing(Box::new(writing))
         }
@@ -215,6 +218,7 @@ fn start(
     }
     let turn = Turn::new(policy, context);
     turn.set_kick(private.kick);
+    turn.set_patience(options.switching.patience.unwrap_or(u64::MAX));
     let engine = Engine::start(world, turn, options, private, host, tape);
     if let Some(writing) = engine.writing() {
         writing.registers(context);

@@ -38,15 +38,16 @@ mod x87;
 pub use code::observe::{AccessKind, Mark, Marks, Wanted};
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Why};
-pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, ThreadFacts};
+pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, Switching, ThreadFacts};
 pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{
-    Access, Batch, Counts, Elements, Event, EventKind, Events, Flat, Flattener, Observation, Observer, PrivateFile,
-    Tally, Value,
+    Access, Around, Batch, Counts, Elements, Event, EventKind, Events, Flat, Flattener, Observation, Observer,
+    PrivateFile, Tally, Value,
 };
 pub use private::{MoreDescriptors, PrivateLog};
+pub use process::copy as copy_process;
 pub use processor::{Level, Shown};
 pub use replay::{
     Divergence, Ending, Figures, Files, Leaving, Leg, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn, Wishes,

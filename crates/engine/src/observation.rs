@@ -81,6 +81,16 @@ pub struct Batch<'a> {
     pub catalogue: &'a Catalogue,
     /// The guest's FS base when the first of them was written.
     pub fs_base: u64,
+    pub around: Around,
+}
+
+/// What a thread has around it when it hands its records over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Around {
+    /// There is no other thread.
+    pub is_alone: bool,
+    /// Where its own stack is, from and to.
+    pub stack: (u64, u64),
 }
 
 impl<'a> Batch<'a> {

@@ -3,15 +3,16 @@
 use crate::code::cache::{Exit, Trap};
 use crate::code::hot::Follower;
 use crate::code::path::decode_at;
+use crate::code::points::stores;
 use crate::context::{Context, Fault, RAX, RDI, RSP, Standing};
 use crate::debug::{Debugging, Next};
 use crate::engine::Engine;
 use crate::guest_code::LiveCode;
 use crate::instructions;
 use crate::kernel;
-use crate::observation::{Outcome, Step};
+use crate::observation::{Outcome, Step, first_address};
 use crate::processor::features::Beyond;
-use crate::signals::deliver;
+use crate::signals::deliver::{self, Moment};
 use crate::syscalls::{self, Flow};
 use crate::x87;
 use sched::Reason;
@@ -143,6 +144,11 @@ impl Driver {
                 self.passing = passes.then_some(context.thread);
                 self.passing.map_or(LOOK_UP, |_| engine.world().host_past(pc))
             }
+            Exit::Point { pc, .. } => {
+                context.pc = pc;
+                out_of_points(engine, context);
+                LOOK_UP
+            }
             Exit::Budget { .. } | Exit::Arrived { .. } => match short_of_budget(engine, context, exit) {
                 Some(host) => host,
                 None => {
@@ -253,6 +259,7 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
         Exit::Interrupted
         | Exit::SystemCall { .. }
         | Exit::Step { .. }
+        | Exit::Point { .. }
         | Exit::Budget { .. }
         | Exit::Arrived { .. } => {}
     }
@@ -335,9 +342,41 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     if context.deferred > 0 {
         context.release_deferred();
     } else {
-        engine.turn.switch(context, Reason::QuantumOver);
+        give_turn_up(engine, context);
     }
     hot.then(Follower::default)
+}
+
+/// The policy wants to be asked before the thread passes the point at which it stands.
+fn out_of_points(engine: &Engine, context: &mut Context) {
+    context.standing = Standing::AtEvent;
+    context.recall_signal();
+    if !context.has_pending_signal() {
+        give_turn_up(engine, context);
+    }
+}
+
+/// Lets the policy choose, unless the run has gone on for too long.
+fn give_turn_up(engine: &Engine, context: &mut Context) {
+    if engine.turn.is_exhausted() {
+        deliver::die(engine, context, libc::SIGXCPU, None, Moment::AtEvent);
+    }
+    let access = access_ahead(engine, context);
+    engine.turn.switch(context, Reason::QuantumOver, access);
+}
+
+/// What the next instruction is about to do, if it is a point.
+fn access_ahead(engine: &Engine, context: &Context) -> Option<sched::Access> {
+    let world = engine.world();
+    if world.cache.points.is_empty() {
+        return None;
+    }
+    let instruction = decode_at(&LiveCode(&world.space), context.pc).ok()?;
+    if !world.cache.points.contains(&instruction) {
+        return None;
+    }
+    let address = first_address(&instruction, context)?;
+    Some(sched::Access { site: context.pc, address, writes: stores(&instruction) })
 }
 
 /// Delivers a fault, unless it is the engine's own write protection: then the write is let through. The writing

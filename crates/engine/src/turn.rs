@@ -12,7 +12,7 @@ mod tracing;
 use crate::context::{Context, ContextRef};
 use crate::kernel;
 use crate::stock::Reach;
-use sched::{Policy, Reason, ThreadId};
+use sched::{Access, Policy, Reason, ThreadId};
 use state::{is_written_down, write_end};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -87,6 +87,9 @@ impl Thread {
 pub struct TurnStats {
     pub switches: u64,
     pub threads: u64,
+    /// Events of all threads, and points and calls at which the policy was or could have been asked.
+    pub events: u64,
+    pub steps: u64,
     /// A digest of every switch: who, at which clock, to whom.
     pub schedule_hash: u64,
 }
@@ -100,6 +103,16 @@ struct State {
     idle: Option<ThreadId>,
     policy: Box<dyn Policy>,
     quantum: u64,
+    /// Points that the current thread was allowed to pass, and its clock, when it was picked.
+    points: u64,
+    picked_at: u64,
+    /// What the thread that asks the policy is about to access.
+    access: Option<Access>,
+    /// Events that have passed since something came of them, and how many may.
+    fruitless: u64,
+    patience: u64,
+    /// A thread can run that could not when the policy was last asked.
+    has_news: bool,
     stats: TurnStats,
 }
 
@@ -133,10 +146,10 @@ enum Choice {
 impl Turn {
     pub fn new(policy: Box<dyn Policy>, first: &mut Context) -> Turn {
         let mut policy = policy;
-        let quantum = policy.quantum();
+        let (quantum, points) = (policy.quantum(), policy.points());
         let id = ThreadId(1);
         first.thread = id.0;
-        first.set_quantum(quantum as i64);
+        first.grant(quantum, points);
         let thread = Thread::new(ContextRef::of(first));
         let stats = TurnStats { threads: 1, schedule_hash: 0xcbf2_9ce4_8422_2325, ..TurnStats::default() };
         let state = State {
@@ -147,6 +160,12 @@ impl Turn {
             idle: None,
             policy,
             quantum,
+            points,
+            picked_at: 0,
+            access: None,
+            fruitless: 0,
+            patience: u64::MAX,
+            has_news: false,
             stats,
         };
         Turn {
@@ -155,6 +174,22 @@ impl Turn {
             kick: AtomicU32::new(u32::MAX),
             watcher: OnceLock::new(),
         }
+    }
+
+    /// How many events may pass while nothing comes of them.
+    pub fn set_patience(&self, events: u64) {
+        self.lock().patience = events;
+    }
+
+    /// Something has come of what the threads do.
+    pub fn note_progress(&self) {
+        self.lock().fruitless = 0;
+    }
+
+    /// Whether the threads have gone on for too long.
+    pub fn is_exhausted(&self) -> bool {
+        let state = self.lock();
+        state.fruitless > state.patience
     }
 
     /// The descriptor that wakes the idle thread out of a poll.
@@ -185,6 +220,8 @@ impl Turn {
         state.stats.threads += 1;
         let id = ThreadId(state.stats.threads as u32);
         state.threads.insert(id, Thread::new(context));
+        state.has_news = true;
+        state.fruitless = 0;
         self.count.fetch_add(1, Ordering::SeqCst);
         id
     }
@@ -195,15 +232,32 @@ impl Turn {
     }
 
     /// Lets the policy choose again; the caller goes on when it is its turn.
-    pub fn switch(&self, context: &mut Context, reason: Reason) {
+    pub fn switch(&self, context: &mut Context, reason: Reason, access: Option<Access>) {
         let mut state = self.lock();
+        state.access = access;
         state.choose(self, reason, context.clock());
         if state.current == Some(ThreadId(context.thread)) {
-            context.set_quantum(state.quantum as i64);
+            context.grant(state.quantum, state.points);
             return;
         }
         drop(state);
         self.await_turn(context);
+    }
+
+    /// Lets the policy choose before a system call.
+    pub fn before_call(&self, context: &mut Context) {
+        if !self.is_alone() && !context.is_other_process() {
+            self.switch(context, Reason::Called, None);
+        }
+    }
+
+    /// A call may have let other threads run: the policy is asked again at the next point.
+    pub fn after_call(&self, context: &mut Context) {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.has_news) && state.current == Some(ThreadId(context.thread)) {
+            state.points -= context.points;
+            context.points = 0;
+        }
     }
 
     /// Gives the turn up for a system call that may wait for anything.
@@ -249,6 +303,7 @@ impl Turn {
     pub fn leave(&self, context: &Context) {
         let mut state = self.lock();
         state.remove(ThreadId(context.thread));
+        state.fruitless = 0;
         self.count.fetch_sub(1, Ordering::SeqCst);
         if !state.threads.is_empty() {
             state.choose(self, Reason::Stopped, context.clock());
@@ -364,7 +419,7 @@ impl Turn {
                 state.idle = None;
             }
             if state.current == Some(me) {
-                context.set_quantum(state.quantum as i64);
+                context.grant(state.quantum, state.points);
                 return;
             }
             if context.has_pending_signal() && state.interrupt(me) && state.current.is_none() {

@@ -3,11 +3,27 @@
 //! This crate must not know the engine, clocks of the outside world, or unseeded randomness.
 #![forbid(unsafe_code)]
 
+mod delay;
+mod pct;
+mod pending;
+mod pos;
 mod random;
+mod reads_from;
 mod round_robin;
+#[cfg(test)]
+mod toy;
+mod walk;
 
+pub use delay::Delay;
+pub use pct::Pct;
+pub use pos::Pos;
 pub use random::{Random, Rng};
+pub use reads_from::{Pair, ReadsFrom};
 pub use round_robin::RoundRobin;
+pub use walk::Walk;
+
+/// How many events a thread may pass before others that could run get their turn, whatever a policy prefers.
+const FAIR: u64 = 20_000;
 
 /// A guest thread's number: 1 for the first, in order of creation, never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -24,6 +40,8 @@ impl std::fmt::Display for ThreadId {
 pub enum Reason {
     /// The running thread has used its quantum up.
     QuantumOver,
+    /// The running thread is about to make a system call.
+    Called,
     /// The running thread asked others to go first.
     Yielded,
     /// The running thread waits or has ended.
@@ -38,6 +56,33 @@ pub struct SwitchPoint<'a> {
     pub last: ThreadId,
     /// Threads that can run, in ascending order; never empty. Contains `last` unless it stopped.
     pub runnable: &'a [ThreadId],
+    /// What `last` is about to do, if it stands at a point.
+    pub access: Option<Access>,
+    pub passed: Passed,
+}
+
+/// An access to memory that a thread is about to make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// The instruction.
+    pub site: u64,
+    pub address: u64,
+    pub writes: bool,
+}
+
+impl Access {
+    /// Whether the order of the two matters.
+    pub fn conflicts(self, other: Access) -> bool {
+        self.address == other.address && (self.writes || other.writes)
+    }
+}
+
+/// What a thread has passed since it was picked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Passed {
+    pub events: u64,
+    /// Those of them that were points.
+    pub points: u64,
 }
 
 /// A scheduling policy: a small oracle.
@@ -47,4 +92,19 @@ pub trait Policy: Send {
 
     /// How many clock events the thread just picked may pass before the next choice.
     fn quantum(&mut self) -> u64;
+
+    /// How many points it may pass; with none it comes to the next one, and the policy is asked.
+    fn points(&mut self) -> u64 {
+        u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The quantum of `last` is over.
+    pub fn over(last: ThreadId, runnable: &[ThreadId]) -> SwitchPoint<'_> {
+        SwitchPoint { reason: Reason::QuantumOver, last, runnable, access: None, passed: Passed::default() }
+    }
 }

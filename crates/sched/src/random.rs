@@ -51,7 +51,6 @@ impl Policy for Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
 
     fn walk(seed: u64) -> Vec<(ThreadId, u64)> {
         let runnable: Vec<ThreadId> = (1..=4).map(ThreadId).collect();
@@ -59,7 +58,7 @@ mod tests {
         let mut last = ThreadId(1);
         (0..200)
             .map(|_| {
-                last = policy.pick(SwitchPoint { reason: Reason::QuantumOver, last, runnable: &runnable });
+                last = policy.pick(crate::tests::over(last, &runnable));
                 (last, policy.quantum())
             })
             .collect()

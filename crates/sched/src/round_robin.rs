@@ -26,11 +26,10 @@ impl Policy for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
 
     fn check(last: u32, runnable: &[u32], expected: u32) {
         let runnable: Vec<ThreadId> = runnable.iter().map(|&id| ThreadId(id)).collect();
-        let point = SwitchPoint { reason: Reason::QuantumOver, last: ThreadId(last), runnable: &runnable };
+        let point = crate::tests::over(ThreadId(last), &runnable);
         assert_eq!(RoundRobin::new(1).pick(point), ThreadId(expected));
     }
 

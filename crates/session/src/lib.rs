@@ -9,7 +9,9 @@ pub mod pack;
 mod player;
 mod recorder;
 pub mod rerun;
+mod shared_sites;
 pub mod stream;
 
 pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
 pub use recorder::{Facts, Limits, Origin, Recorder, Words};
+pub use shared_sites::{SharedSites, Sharing};

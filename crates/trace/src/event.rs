@@ -32,6 +32,7 @@ pub enum Event<'a> {
     Registers(Registers<'a>),
     Stream(Stream),
     Change(Change<'a>),
+    Points(Points<'a>),
     /// Of a kind that a newer minor version has added.
     Unknown {
         kind: u8,
@@ -387,6 +388,14 @@ pub struct Change<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Instructions that are events of the clock besides branches, as long as the process image lasts. Comes right behind
+/// [`Start`]; a run without it counts branches alone.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Points<'a> {
+    /// Ascending.
+    pub addresses: List<'a, u64>,
+}
+
 /// How the process, or the recording of it, ended. The last event of a log.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct End<'a> {
@@ -460,6 +469,7 @@ wire_fields!('a, Note<'a> { thread, text });
 wire_fields!('a, Registers<'a> { thread, values });
 wire_fields!('a, Stream { thread, descriptor, stream });
 wire_fields!('a, Change<'a> { thread, file, size, offset, bytes });
+wire_fields!('a, Points<'a> { addresses });
 wire_fields!('a, End<'a> { kind, thread, clock since thread, registers, backtrace, details });
 wire_fields!('a, Death { signal, code, address });
 
@@ -545,14 +555,14 @@ macro_rules! kinds {
 
 kinds! {
     1 Start, 2 File, 3 Map, 4 Memory, 5 Call, 6 Switch, 7 Signal, 8 Instruction, 9 Thread, 10 ThreadEnd, 11 Fork, 12 Exec,
-    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers, 18 Stream, 19 Change,
+    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers, 18 Stream, 19 Change, 20 Points,
 }
 
 impl Event<'_> {
     /// The thread that had the turn when the event took effect.
     pub fn thread(&self) -> Option<u32> {
         match self {
-            Event::Start(_) | Event::File(_) | Event::Unknown { .. } => None,
+            Event::Start(_) | Event::File(_) | Event::Points(_) | Event::Unknown { .. } => None,
             Event::Map(map) => Some(map.thread),
             Event::Memory(memory) => Some(memory.thread),
             Event::Instruction(instruction) => Some(instruction.thread),

@@ -79,22 +79,40 @@ impl Store {
 
     /// Begins a recording of `program` in a folder of the next free number, and makes it the latest.
     pub fn create(&self, manifest: &Manifest, tail_size: usize) -> Result<NewRecording, StoreError> {
-        make_folders(&self.root)?;
-        let name = name_of(OsStr::new(&manifest.program));
-        let mut number = self.newest_of(&name).map_or(1, |(newest, _)| newest.saturating_add(1));
-        let folder = loop {
-            let folder = self.root.join(format!("{name}-{number}"));
-            match fs::create_dir(&folder) {
-                Ok(()) => break folder,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => number += 1,
-                Err(error) => return Err(StoreError::io("make", folder, error)),
-            }
-        };
+        let folder = self.new_folder(&manifest.program)?;
         let begun = self.begin(folder.clone(), manifest, tail_size);
         if begun.is_err() {
             let _ = fs::remove_dir_all(folder);
         }
         begun
+    }
+
+    /// Takes a finished recording of `program` in from another place, which may be another file system, and makes it the
+    /// latest.
+    pub fn adopt(&self, recording: &Path, program: &str) -> Result<PathBuf, StoreError> {
+        let folder = self.new_folder(program)?;
+        let moved = fs::rename(recording, &folder).or_else(|_| copy_folder(recording, &folder));
+        if let Err(error) = moved {
+            let _ = fs::remove_dir_all(&folder);
+            return Err(StoreError::io("write to", folder, error));
+        }
+        let _ = self.point_latest_to(&folder);
+        Ok(folder)
+    }
+
+    /// A folder of the next free number.
+    fn new_folder(&self, program: &str) -> Result<PathBuf, StoreError> {
+        make_folders(&self.root)?;
+        let name = name_of(OsStr::new(program));
+        let mut number = self.newest_of(&name).map_or(1, |(newest, _)| newest.saturating_add(1));
+        loop {
+            let folder = self.root.join(format!("{name}-{number}"));
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(folder),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => number += 1,
+                Err(error) => return Err(StoreError::io("make", folder, error)),
+            }
+        }
     }
 
     /// Begins a recording in a folder that the user named: a new one, or an empty one. Makes it the latest.
@@ -242,6 +260,22 @@ fn split_name(entry: &OsStr) -> Option<(String, u32)> {
     let (name, digits) = entry.to_str()?.rsplit_once('-')?;
     let number: u32 = digits.parse().ok()?;
     (!name.is_empty() && number.to_string() == digits).then(|| (name.to_owned(), number))
+}
+
+/// Copies files and folders, and nothing else: a recording has no others.
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()? {
+            kind if kind.is_dir() => copy_folder(&entry.path(), &target)?,
+            _ => {
+                fs::copy(entry.path(), target)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn make_folders(path: &Path) -> Result<(), StoreError> {

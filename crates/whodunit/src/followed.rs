@@ -7,7 +7,7 @@ use crate::settings::{Cpu, Settings};
 use crate::start::{RECORDED, Recording, Start};
 use crate::{environment, usage_error, voice};
 use clap::ValueEnum;
-use engine::{FILTER, Observation, Program};
+use engine::{FILTER, Observation, Program, Switching};
 use session::Limits;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,10 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
             let observation = Observation::Nothing;
             let recording = place.and_then(|place| open(&place));
             let (stats, count, events) = (None, None, None);
-            Start { program, settings, follow: true, stats, count, events, observation, recording, filters }.go()
+            // Points are addresses in another program.
+            let switching = Switching::default();
+            Start { program, settings, follow: true, stats, count, events, observation, switching, recording, filters }
+                .go()
         }
         None => usage_error("__exec is for whodunit's own use; try: whodunit run --help"),
     }

@@ -229,7 +229,7 @@ fn access(fault: &Fault) -> Option<Access> {
 }
 
 /// Does the work on a thread with a large stack. Signals stay away from that thread: it is none of the guest's.
-fn with_room<T: Send>(work: &(impl Fn() -> T + Sync)) -> T {
+pub fn with_room<T: Send>(work: &(impl Fn() -> T + Sync)) -> T {
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let text = std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(REPORT_STACK);

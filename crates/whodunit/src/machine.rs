@@ -1,9 +1,12 @@
 //! What a recording says of the machine it was made on.
 
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn processor_line(key: &str) -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    // The kernel takes its time to tell.
+    static TEXT: OnceLock<String> = OnceLock::new();
+    let text = TEXT.get_or_init(|| std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default());
     let line = text.lines().find(|line| line.split(':').next().is_some_and(|name| name.trim() == key))?;
     line.split_once(':').map(|(_, value)| value.trim().to_owned())
 }

@@ -8,6 +8,7 @@ mod findings_output;
 mod followed;
 mod gdb;
 mod host;
+mod hunt;
 mod inquiry;
 mod last_write;
 mod ls;
@@ -55,6 +56,7 @@ EXAMPLES:
   whodunit run -- ./server --port 8080
   whodunit record -- ./server --port 8080
   whodunit replay --gdb latest
+  whodunit hunt -n 500 -- ./server-test
   whodunit last-write latest sessions";
 
 /// Runs a program and explains how it fails.
@@ -85,6 +87,9 @@ enum Verb {
     Verify(verify::Arguments),
     /// Run a recording again, but differently from some point on: another order, another branch
     Rerun(rerun::Arguments),
+    /// Try many orders of a program's threads, and record the first run that fails
+    #[command(override_usage = "whodunit hunt [OPTIONS] [--] PROG [ARGS]...")]
+    Hunt(hunt::Arguments),
     /// Tell who wrote what is in memory: thread, function, line, old and new value
     #[command(name = "last-write")]
     LastWrite(last_write::Arguments),
@@ -106,8 +111,10 @@ enum Verb {
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| own_bug(&panic.to_string())));
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == start::FOLLOWED_VERB) {
-        return followed::run(words);
+    match words.next() {
+        Some(word) if word == start::FOLLOWED_VERB => return followed::run(words),
+        Some(word) if word == hunt::HUNTED_VERB => return hunt::serve(words),
+        _ => {}
     }
     match CommandLine::parse().verb {
         Verb::Run(arguments) => run::run(arguments),
@@ -115,6 +122,7 @@ fn main() -> ExitCode {
         Verb::Replay(arguments) => replay::run(arguments),
         Verb::Verify(arguments) => verify::run(&arguments),
         Verb::Rerun(arguments) => rerun::run(&arguments),
+        Verb::Hunt(arguments) => hunt::run(&arguments),
         Verb::Ls(arguments) => ls::run(arguments),
         Verb::Show(arguments) => show::run(arguments),
         Verb::Rm(arguments) => rm::run(arguments),

@@ -74,15 +74,20 @@ pub fn run(arguments: Arguments) -> ExitCode {
     })
 }
 
-fn create(program: &Program, output: Option<&Path>) -> Result<NewRecording, ExitCode> {
+/// What a list of recordings tells of a run of the program.
+pub fn manifest(program: &Program) -> Manifest {
     let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-    let manifest = Manifest {
+    Manifest {
         tool: concat!("whodunit ", env!("CARGO_PKG_VERSION")).to_owned(),
         program: program.path.to_string_lossy().into_owned(),
         arguments: program.arguments.iter().map(text).collect(),
         directory: std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned(),
         started: SystemTime::now(),
-    };
+    }
+}
+
+fn create(program: &Program, output: Option<&Path>) -> Result<NewRecording, ExitCode> {
+    let manifest = manifest(program);
     let made = match output {
         // A folder of the user's own needs no store, which only loses the alias `latest`.
         Some(folder) => {

@@ -112,6 +112,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         seed: 0,
         filters: Vec::new(),
         shown: None,
+        switching: engine::Switching::default(),
     };
     let settings = settings(!arguments.no_report && !arguments.check);
     let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());

@@ -6,7 +6,7 @@ use crate::stats::Destination;
 use crate::{environment, search, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args};
-use engine::{Observation, PrivateFile, Program, Wanted};
+use engine::{Observation, PrivateFile, Program, Switching, Wanted};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -124,8 +124,8 @@ pub fn start(arguments: Arguments, record: impl FnOnce(&Program) -> Result<Optio
     let program = Program { path, arguments: arguments.command, environment: environment::entries() };
     match record(&program) {
         Ok(recording) => {
-            let filters = Vec::new();
-            Start { program, settings, follow, stats, count, events, observation, recording, filters }.go()
+            let (switching, filters) = (Switching::default(), Vec::new());
+            Start { program, settings, follow, stats, count, events, observation, switching, recording, filters }.go()
         }
         Err(status) => status,
     }

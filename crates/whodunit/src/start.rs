@@ -5,7 +5,8 @@ use crate::pack::level;
 use crate::settings::{self, Cpu, OnDeadlock, Settings};
 use crate::stats::Destination;
 use crate::{machine, status, voice};
-use engine::{Journal, Observation, Options, PrivateFile, Program, Shown};
+use engine::{Host, Journal, Observation, Options, PrivateFile, Program, Shown, Switching};
+use sched::Policy;
 use session::{Facts, Limits, Origin, Recorder};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -27,6 +28,8 @@ pub struct Start {
     pub count: Option<Destination>,
     pub events: Option<PrivateFile>,
     pub observation: Observation,
+    /// Where threads may change places.
+    pub switching: Switching,
     /// Where the run is written down, if it is.
     pub recording: Option<Recording>,
     /// Filters of system calls that hold already.
@@ -48,6 +51,17 @@ pub struct Recording {
 impl Start {
     /// Runs the program in this process; returns only if it could not be started.
     pub fn go(self) -> ExitCode {
+        let (policy, name) = (self.settings.new_policy(), settings::name_of(self.settings.policy));
+        self.go_as(policy, name, |terminal| Box::new(terminal))
+    }
+
+    /// The same under a policy of this name; `host` makes who is told out of who would be.
+    pub fn go_as(
+        self,
+        policy: Box<dyn Policy>,
+        policy_name: String,
+        host: impl FnOnce(Terminal) -> Box<dyn Host>,
+    ) -> ExitCode {
         let shown = self.recording.as_ref().map(|recording| Shown::here(recording.cpu.level()));
         let options = Options {
             follow: self.follow.then(|| followed_words(&self.settings)),
@@ -56,11 +70,12 @@ impl Start {
             marks: engine::Marks::new(),
             cache_size: self.settings.cache_mebibytes << 20,
             seed: self.settings.seed,
+            switching: self.switching,
             filters: self.filters,
             shown,
         };
-        let policy = self.settings.new_policy();
-        let journal = match self.recording.map(|recording| journal(recording, &self.program, self.settings)) {
+        let made = self.recording.map(|recording| journal(recording, &self.program, self.settings, policy_name));
+        let journal = match made {
             Some(Err(error)) => {
                 voice::say(&format!("whodunit: the recording cannot be written: {error}\n"));
                 return ExitCode::from(status::MACHINE);
@@ -69,7 +84,7 @@ impl Start {
             None => None,
         };
         let terminal = Terminal::new(&self.program, self.settings, self.stats, self.count, self.events);
-        match engine::launch(self.program, options, policy, Box::new(terminal), journal) {
+        match engine::launch(self.program, options, policy, host(terminal), journal) {
             Ok(never) => match never {},
             Err(error) => {
                 voice::say(&format!("whodunit: {error}\n"));
@@ -79,7 +94,12 @@ impl Start {
     }
 }
 
-fn journal(recording: Recording, program: &Program, settings: Settings) -> std::io::Result<Box<dyn Journal>> {
+fn journal(
+    recording: Recording,
+    program: &Program,
+    settings: Settings,
+    policy: String,
+) -> std::io::Result<Box<dyn Journal>> {
     let Recording { folder, log, parent, streams, limits, cpu } = recording;
     let bytes = |words: &[OsString]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -89,7 +109,7 @@ fn journal(recording: Recording, program: &Program, settings: Settings) -> std::
         environment: bytes(&program.environment),
         directory: std::env::current_dir().unwrap_or_default().into_os_string().into_vec(),
         seed: settings.seed,
-        policy: settings::name_of(settings.policy),
+        policy,
         quantum: settings.quantum,
         kernel: release.trim().to_owned(),
         processor: machine::processor(),

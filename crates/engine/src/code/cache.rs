@@ -13,6 +13,7 @@ use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
 use crate::code::observe::{Catalogue, Marks, Wanted};
 use crate::code::path::{GuestCode, Limits};
+use crate::code::points::Points;
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
 use crate::context::Layout;
@@ -93,6 +94,8 @@ pub struct CodeCache {
     pub(super) intercepts_state: bool,
     /// Instructions before which translated code leaves.
     places: BTreeSet<u64>,
+    /// Instructions that are events of the clock besides branches; the same from the first unit on.
+    pub points: Points,
     /// Where stores leave.
     pub(super) watched: Vec<Window>,
     /// Translations were forgotten since somebody began to ask what has run.
@@ -144,6 +147,7 @@ impl CodeCache {
             beyond: None,
             intercepts_state: false,
             places: BTreeSet::new(),
+            points: Points::default(),
             watched: Vec::new(),
             has_forgotten: false,
         };

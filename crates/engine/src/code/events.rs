@@ -2,10 +2,12 @@
 //!
 //! The clock counts executed backward branches and indirect jumps: every loop passes one. What counts is a property
 //! of the guest instruction alone, so the clock is the same however the code was cut into units or instrumented.
+//! Instructions that a run was told to count too, its points, are events like branches.
 //! The count may be taken earlier than the branch, at a point of the same straight run where flags are dead. A hot path
 //! counts several events at once and gives back what it did not pass where it is left early.
 
 use crate::code::path::{GuestCode, decode_at};
+use crate::code::points::Points;
 use guest::instruction::{ARITHMETIC_FLAGS, flags_killed, flags_read, may_fault};
 use iced_x86::{FlowControl, Instruction, RflagsBits};
 
@@ -18,6 +20,8 @@ pub enum Form {
     Decrement,
     /// Flags may be live: through a spilled register.
     KeepFlags,
+    /// A point: the same, and the thread may be short of points.
+    Point,
 }
 
 /// Count `amount` events, the first that of the branch `branch`, just before the instruction `before`; both are path
@@ -46,14 +50,19 @@ pub fn is_event(instruction: &Instruction) -> bool {
 }
 
 /// Places each event of a path by itself, in order.
-pub fn place(code: &dyn GuestCode, instructions: &[Instruction]) -> Vec<Placement> {
+pub fn place(code: &dyn GuestCode, instructions: &[Instruction], points: &Points) -> Vec<Placement> {
     let mut placements = Vec::new();
     let mut run_start = 0;
     for (index, instruction) in instructions.iter().enumerate() {
         if is_event(instruction) {
             placements.push(place_one(code, instructions, run_start, index));
         }
-        if instruction.flow_control() != FlowControl::Next {
+        let is_point = points.contains(instruction);
+        if is_point {
+            placements.push(Placement { before: index, branch: index, amount: 1, form: Form::Point });
+        }
+        // A thread that is to stop at an event must not run over another one on its way there.
+        if is_point || instruction.flow_control() != FlowControl::Next {
             run_start = index + 1;
         }
     }

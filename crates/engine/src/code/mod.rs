@@ -7,6 +7,7 @@ pub mod hot;
 pub mod memory;
 pub mod observe;
 pub mod path;
+pub mod points;
 pub mod stubs;
 pub mod translate;
 

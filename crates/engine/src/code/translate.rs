@@ -8,6 +8,7 @@ mod leaving;
 mod limiting;
 mod observed;
 mod operands;
+mod points;
 mod watching;
 
 pub use branches::{prefix_check, prefix_miss};
@@ -76,7 +77,7 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     if let (Some(beyond), Some(first)) = (&mut cache.beyond, path.instructions.first()) {
         beyond.meet(first);
     }
-    let placements = events::place(code, &path.instructions);
+    let placements = events::place(code, &path.instructions, &cache.points);
     let plan =
         wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted, cache.marks()));
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
@@ -94,8 +95,9 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
 
 /// Translates a path as it is, with no entry and no observation.
 pub fn given(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, path: &Path) -> Output {
+    let placements = events::place(code, &path.instructions, &cache.points);
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
-    emitter.path(code, path, &events::place(code, &path.instructions));
+    emitter.path(code, path, &placements);
     emitter.output
 }
 
@@ -116,11 +118,12 @@ pub fn hot(
 
 /// Translates a path that counts one event at a time and that nothing but itself links to.
 pub fn twin(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, path: &Path) -> Output {
+    let placements = events::place(code, &path.instructions, &cache.points);
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     let head = (path.instructions[0].ip(), emitter.asm.here());
     emitter.own_head = Some(head);
     emitter.output.entries.push(head);
-    emitter.path(code, path, &events::place(code, &path.instructions));
+    emitter.path(code, path, &placements);
     emitter.output
 }
 
@@ -152,14 +155,17 @@ impl Emitter<'_> {
         for (index, instruction) in path.instructions.iter().enumerate() {
             self.index = index;
             self.watch(instruction);
+            let mut is_point = false;
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {
                 let branch = path.instructions[placement.branch].ip();
+                is_point = placement.form == Form::Point;
                 self.count_event(placement, instruction, branch);
             }
             let last = index + 1 == path.instructions.len();
             let transfers = last && path.end == End::Transfer;
             self.observe_before(index, instruction, transfers);
             self.instruction(code, instruction, transfers, path.successor(index));
+            self.ahead -= u8::from(is_point);
             self.observe_after(index, instruction.ip());
             if instruction.flow_control() != FlowControl::Next && !last && self.is_open() {
                 let next = path.instructions[index + 1].ip();
@@ -268,6 +274,7 @@ impl Emitter<'_> {
             Form::KeepFlags if instruction.flow_control() == FlowControl::IndirectBranch && self.observer.is_none() => {
                 return;
             }
+            Form::Point => return self.count_point(pc),
             Form::KeepFlags => {
                 let home = self.layout.spill(0);
                 self.asm.store_slot(home, CX);

@@ -6,7 +6,7 @@
 //!
 //! The thread is none of the guest's: it blocks all signals. A forked child does not have it; see [`Consumer::abandon`].
 
-use super::{Batch, Observer};
+use super::{Around, Batch, Observer};
 use crate::code::observe::{Catalogue, RecordFacts, UnitFacts, Wanted};
 use crate::signals::host;
 use sched::ThreadId;
@@ -22,7 +22,7 @@ const IN_FLIGHT: usize = 8;
 struct Chunk {
     words: Vec<u64>,
     /// Each with the number of its words.
-    batches: Vec<(ThreadId, u64, usize)>,
+    batches: Vec<(ThreadId, u64, Around, usize)>,
     units: Vec<UnitFacts>,
     records: Vec<RecordFacts>,
 }
@@ -52,10 +52,10 @@ impl Reader {
     fn read(&mut self, chunk: &mut Chunk) {
         self.catalogue.extend(&mut chunk.units, &chunk.records);
         let mut rest = chunk.words.as_slice();
-        for &(thread, fs_base, length) in &chunk.batches {
+        for &(thread, fs_base, around, length) in &chunk.batches {
             let (words, after) = rest.split_at(length);
             rest = after;
-            self.observer.batch(&Batch { thread, words, catalogue: &self.catalogue, fs_base });
+            self.observer.batch(&Batch { thread, words, catalogue: &self.catalogue, fs_base, around });
         }
         chunk.clear();
     }
@@ -85,7 +85,14 @@ impl Consumer {
     }
 
     /// Takes a thread's words; `catalogue` knows all their records.
-    pub fn take(&mut self, thread: ThreadId, words: &[u64], catalogue: Option<&Catalogue>, fs_base: u64) {
+    pub fn take(
+        &mut self,
+        thread: ThreadId,
+        words: &[u64],
+        catalogue: Option<&Catalogue>,
+        fs_base: u64,
+        around: Around,
+    ) {
         if words.is_empty() {
             return;
         }
@@ -98,7 +105,7 @@ impl Consumer {
             (self.units, self.records) = (catalogue.units().len(), catalogue.records().len());
         }
         self.chunk.words.extend_from_slice(words);
-        self.chunk.batches.push((thread, fs_base, words.len()));
+        self.chunk.batches.push((thread, fs_base, around, words.len()));
     }
 
     fn send(&mut self) {

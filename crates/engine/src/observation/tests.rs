@@ -1,7 +1,7 @@
 //! Events from records written by hand, and the way of batches to an observer.
 
 use super::step::{Outcome, STEPPED, Step};
-use super::{Access, Batch, Consumer, Elements, EventKind, Observer};
+use super::{Access, Around, Batch, Consumer, Elements, EventKind, Observer};
 use crate::code::observe::plan::Plan;
 use crate::code::observe::{Catalogue, Marks, RecordFacts, Wanted};
 use crate::context;
@@ -28,7 +28,7 @@ fn record(catalogue: &mut Catalogue, executed: u16, words: u16, next: u64) -> u6
 
 /// The events of `words` as text, without entries.
 fn told(catalogue: &Catalogue, words: &[u64]) -> Vec<String> {
-    let batch = Batch { thread: THREAD, words, catalogue, fs_base: FS_BASE };
+    let batch = Batch { thread: THREAD, words, catalogue, fs_base: FS_BASE, around: Around::default() };
     batch.events().filter_map(|event| text(event.pc, &event.kind)).collect()
 }
 
@@ -142,7 +142,7 @@ fn large_values_keep_all_their_bytes() {
     let (mut catalogue, _) = unit(&[0x0f, 0x10, 0x03], Wanted::EVERYTHING); // movups xmm0, [rbx]
     let number = record(&mut catalogue, 1, 4, 0x1003);
     let words = [number, 0x500, 0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
-    let batch = Batch { thread: THREAD, words: &words, catalogue: &catalogue, fs_base: 0 };
+    let batch = Batch { thread: THREAD, words: &words, catalogue: &catalogue, fs_base: 0, around: Around::default() };
     let bytes: Vec<u8> = batch
         .events()
         .filter_map(|event| match event.kind {
@@ -260,7 +260,7 @@ fn batches_of_all_threads_arrive_in_order_with_what_is_needed_to_read_them() {
         let thread = ThreadId(1 + round % 3);
         let words: Vec<u64> = (0..u64::from(round)).flat_map(|at| [number, at]).collect();
         expected.extend((0..u64::from(round)).map(|at| (thread.0, at)));
-        consumer.take(thread, &words, Some(&catalogue), 0);
+        consumer.take(thread, &words, Some(&catalogue), 0, Around::default());
         if round == 1_000 {
             consumer.settle();
             assert!(*kept.lock().expect("nobody panics") == expected, "nothing is on its way any more");

@@ -3,6 +3,7 @@
 use super::threads::Aside;
 use super::words::{describe, describe_call};
 use super::{Divergence, Figures, Files, Stopped, Wishes};
+use crate::code::points::Points;
 use crate::context::{Context, Fault, RAX, RSP};
 use crate::engine::Engine;
 use crate::journal::{GuestMemory, register_digest};
@@ -104,6 +105,9 @@ impl Machine {
         match event {
             Event::Start(start) => {
                 self.tids.insert(1, start.identity.pid as i32);
+            }
+            Event::Points(points) => {
+                engine.world().cache.points = Points::new(points.addresses.iter().collect());
             }
             Event::File(file) => self.files.learn(file),
             Event::Map(map) => {

@@ -5,7 +5,7 @@ use super::kept::Belongings;
 use super::outcome::{Ending, Turn};
 use crate::context::RAX;
 use crate::syscalls::error;
-use sched::{Reason, SwitchPoint, ThreadId};
+use sched::{Passed, Reason, SwitchPoint, ThreadId};
 
 /// Nanoseconds that pass with each event of a clock.
 const TICK: u64 = 10;
@@ -49,7 +49,8 @@ impl Run<'_> {
                 return wanted;
             }
             let last = ThreadId(self.machine.current);
-            return self.course.policy.pick(SwitchPoint { reason, last, runnable: &runnable }).0;
+            let point = SwitchPoint { reason, last, runnable: &runnable, access: None, passed: Passed::default() };
+            return self.course.policy.pick(point).0;
         }
     }
 

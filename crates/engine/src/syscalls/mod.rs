@@ -57,6 +57,9 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         context.standing = Standing::AfterCall;
         return flow;
     }
+    if engine.options.switching.calls && !is_own_business(number) {
+        engine.turn.before_call(context);
+    }
     let prepared = engine.writing().map(|writing| {
         if writing.stock.is_due(context) {
             writing.take_stock(engine, context, SignalPlace::InsideCall, false);
@@ -64,6 +67,9 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
         effects::prepare(number, &arguments, &GuestMemory)
     });
     let flow = carry_out(engine, context, number, arguments, prepared.as_ref());
+    if engine.options.switching.calls && flow == Flow::Goes {
+        engine.turn.after_call(context);
+    }
     context.standing = Standing::AfterCall;
     flow
 }
@@ -105,6 +111,9 @@ fn carry_out(
         Class::WaitsWrite { fd_arg } => {
             let fd = arguments[fd_arg as usize];
             memory::object_changes(engine, fd);
+            if engine.options.switching.patience.is_some() {
+                engine.turn.note_progress();
+            }
             transfer::transfer(engine, context, number, arguments, fd as i32, libc::POLLOUT)
         }
         Class::WaitsMany => waiting::many(engine, context, number, arguments),
@@ -200,6 +209,30 @@ fn prompt(engine: &Engine, number: u64, arguments: Arguments) -> i64 {
         }
         _ => kernel::call(number, arguments),
     }
+}
+
+/// Calls in whose outcome other threads of the process have no part: it does not matter who runs before them.
+fn is_own_business(number: u64) -> bool {
+    matches!(
+        number as i64,
+        libc::SYS_mmap
+            | libc::SYS_mprotect
+            | libc::SYS_madvise
+            | libc::SYS_brk
+            | libc::SYS_clone
+            | libc::SYS_clone3
+            | libc::SYS_rt_sigprocmask
+            | libc::SYS_sigaltstack
+            | libc::SYS_set_robust_list
+            | libc::SYS_rseq
+            | libc::SYS_getpid
+            | libc::SYS_gettid
+            | libc::SYS_clock_gettime
+            | libc::SYS_gettimeofday
+            | libc::SYS_getrandom
+            | libc::SYS_sched_getaffinity
+            | libc::SYS_prlimit64
+    )
 }
 
 /// Calls whose addresses are not buffers.

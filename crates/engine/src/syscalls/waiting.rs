@@ -49,7 +49,7 @@ pub fn yield_turn(engine: &Engine, context: &mut Context) -> i64 {
     if engine.turn.is_alone() {
         return 0;
     }
-    engine.turn.switch(context, Reason::Yielded);
+    engine.turn.switch(context, Reason::Yielded, None);
     0
 }
 

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::journal::{Writing, register_digest};
 use crate::kernel;
 use crate::stock::Reach;
-use sched::{Reason, SwitchPoint, ThreadId};
+use sched::{Passed, Reason, SwitchPoint, ThreadId};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trace::Digest;
@@ -29,6 +29,7 @@ impl State {
         if let Some(thread) = self.threads.get_mut(&id) {
             thread.status = Status::Runnable;
             thread.outcome = outcome;
+            self.has_news = true;
         }
     }
 
@@ -68,8 +69,14 @@ impl State {
             return Choice::Nobody;
         }
         let last = self.current.unwrap_or(self.last);
-        let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable });
-        self.quantum = self.policy.quantum();
+        let (access, passed) = (self.access.take(), self.passed());
+        self.fruitless += passed.events;
+        self.stats.events += passed.events;
+        self.stats.steps += passed.points + u64::from(reason == Reason::Called);
+        let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable, access, passed });
+        (self.quantum, self.points) = (self.policy.quantum(), self.policy.points());
+        self.picked_at = self.threads.get(&picked).map_or(0, |thread| thread.context.with(Context::clock));
+        self.has_news = false;
         if picked != last {
             self.stats.switches += 1;
             self.write_down(reason, last, picked);
@@ -87,6 +94,15 @@ impl State {
         Choice::Picked
     }
 
+    /// What the thread that has the turn has passed since it got it.
+    fn passed(&self) -> Passed {
+        let Some(thread) = self.current.and_then(|current| self.threads.get(&current)) else {
+            return Passed::default();
+        };
+        let (clock, points) = thread.context.with(|context| (context.clock(), context.points));
+        Passed { events: clock.saturating_sub(self.picked_at), points: self.points.saturating_sub(points) }
+    }
+
     /// A run that is written down tells every switch.
     pub(super) fn write_down(&self, reason: Reason, from: ThreadId, to: ThreadId) {
         let Some(engine) = Engine::if_started() else { return };
@@ -98,7 +114,7 @@ impl State {
         let reason = match (reason, thread) {
             (_, None) => SwitchReason::Ended,
             (Reason::QuantumOver, _) => SwitchReason::QuantumOver,
-            (Reason::Yielded, _) => SwitchReason::Yielded,
+            (Reason::Yielded | Reason::Called, _) => SwitchReason::Yielded,
             _ => SwitchReason::Waiting,
         };
         let memory = self.glimpse(engine, writing, from);

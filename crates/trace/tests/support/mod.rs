@@ -103,6 +103,7 @@ pub fn event(rng: &mut Rng, kind: usize) -> Event<'static> {
             let (file, size, offset) = (rng.small(), rng.number(), rng.number());
             Event::Change(Change { thread, file, size, offset, bytes: rng.bytes(200) })
         }
+        19 => Event::Points(Points { addresses: rng.list(30, Rng::number) }),
         _ => Event::Unknown { kind: 100 + rng.below(100) as u8, bytes: rng.bytes(50) },
     }
 }

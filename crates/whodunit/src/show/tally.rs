@@ -88,6 +88,7 @@ pub fn kind(event: &Event<'_>) -> &'static str {
         Event::Registers(_) => "registers",
         Event::Stream(_) => "stream",
         Event::Change(_) => "change",
+        Event::Points(_) => "points",
         Event::Unknown { .. } => "unknown",
     }
 }

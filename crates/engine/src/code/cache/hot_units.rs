@@ -7,6 +7,7 @@ use crate::code::hot::{Follower, Next};
 use crate::code::memory::RegionName;
 use crate::code::path::{GuestCode, Path};
 use crate::code::translate;
+use iced_x86::Instruction;
 
 impl CodeCache {
     /// Cuts hot paths off where they are often left.
@@ -36,7 +37,8 @@ impl CodeCache {
     }
 
     fn stops_within(&self, block: &Path) -> bool {
-        !self.places.is_empty() && block.instructions.iter().any(|instruction| self.is_place(instruction.ip()))
+        let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
+        !(self.places.is_empty() && self.points.is_empty()) && block.instructions.iter().any(stops)
     }
 
     /// A translation of one basic block that comes back wherever it goes, for following a thread.

@@ -18,6 +18,8 @@ pub enum Exit {
     /// The budget does not reach for `amount` clock events, of which that of `branch` is the first. An observed unit's
     /// record ends there: its number and length.
     Budget { pc: u64, branch: u64, amount: u8, record: Option<(u32, u16)> },
+    /// The thread may pass no further point, and `pc` is one. A record ends there as for the budget.
+    Point { pc: u64, record: Option<(u32, u16)> },
     /// The instruction at `pc` is to be observed by the engine, before and after it has run.
     Step { pc: u64 },
     /// The thread is about to run an instruction that a plan or a debugger speaks of.

@@ -12,7 +12,7 @@ use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, SYSCALL, Trial, trial};
 use crate::code::tests::state::{Ignore, State};
 use crate::context::{self, RCX, RDI, RSI};
 use crate::kernel;
-use crate::observation::{self, Access, Batch, EventKind, Flat, Flattener, Outcome, Step};
+use crate::observation::{self, Access, Around, Batch, EventKind, Flat, Flattener, Outcome, Step};
 use crate::signals::frame::XState;
 use sched::{Rng, ThreadId};
 use trace::stream;
@@ -105,7 +105,7 @@ fn check(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i
     }
     let catalogue = cache.catalogue().expect("the cache is observed");
     let fs_base = trial.home.data + THREAD_AREA;
-    let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base };
+    let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
     let mut shadow = Shadow { home: trial.home, memory: trial.state.memory.clone(), accesses: 0 };
     let mut flow = Flow::default();
     for event in batch.events() {
@@ -130,7 +130,7 @@ fn check_addresses(machine: &mut Machine, caches: &mut [Observed; 2], trial: &Tr
         let words = run(cache, &trial.code, trial.entry, 1 << 20, machine.xstate);
         let catalogue = cache.catalogue().expect("the cache is observed");
         let fs_base = trial.home.data + THREAD_AREA;
-        let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base };
+        let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
         let places = batch.events().filter_map(|event| match event.kind {
             EventKind::Access(Access { address, size, kind, elements, is_push_or_pop, .. }) => {
                 Some((event.pc, address, size, kind, elements, is_push_or_pop))

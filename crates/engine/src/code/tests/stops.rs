@@ -3,6 +3,7 @@
 
 use crate::code::cache::{CodeCache, Exit};
 use crate::code::path::{End, Limits, Path};
+use crate::code::points::Points;
 use crate::code::tests::home::{Bytes, NEAR, OPERANDS, new_cache};
 use crate::code::tests::machine::{Guest, Machine, Segment};
 use crate::code::tests::native;
@@ -96,15 +97,53 @@ fn make_loops_hot(cache: &mut CodeCache) {
 
 #[test]
 fn a_stop_request_at_any_place_loses_nothing() {
-    stop_everywhere(|_| {});
+    stop_everywhere(|_| {}, &[4, 8, 12, 16, EVENTS]);
 }
 
 #[test]
 fn a_stop_request_at_any_place_of_a_hot_path_loses_nothing() {
-    stop_everywhere(make_loops_hot);
+    stop_everywhere(make_loops_hot, &[4, 8, 12, 16, EVENTS]);
 }
 
-fn stop_everywhere(prepare: fn(&mut CodeCache)) {
+/// The store and the subtractions from memory.
+const POINTS: [u64; 2] = [27, 34];
+
+fn make_points(cache: &mut CodeCache) {
+    cache.points = Points::new(POINTS.map(|offset| NEAR.code + offset).into());
+}
+
+#[test]
+fn a_stop_request_at_any_place_of_code_with_points_loses_nothing() {
+    stop_everywhere(make_points, &[4, 8, 12, 16, 20, 24, EVENTS + 7]);
+}
+
+#[test]
+fn a_thread_stops_before_the_point_that_it_may_not_pass() {
+    let mut machine = Machine::take();
+    let mut cache = new_cache(Limits { instructions: 64, branches: 8 });
+    make_points(&mut cache);
+    let mut state = State::random(&mut Rng::new(3), NEAR, machine.xstate);
+    state.gpr[15] = NEAR.data + OPERANDS;
+    let code = Bytes { start: NEAR.code, bytes: CODE.to_vec() };
+    let start = machine.load(&Guest { home: NEAR, entry: NEAR.code, state: &state, segment: Segment::Fs }, 1000);
+    context::of_this_thread().points = 3;
+    let mut host = cache.host_for(&code, NEAR.code);
+    let stopped_at = loop {
+        kernel::enter(cache.stubs().enter, host);
+        match cache.exit(context::of_this_thread().exit) {
+            Exit::Point { pc, .. } => break pc,
+            Exit::Direct { target, link } => host = cache.link(&code, target, link),
+            exit => panic!("{exit:?} is no exit of this code"),
+        }
+    };
+    context::of_this_thread().points = u64::MAX;
+    let (_, clock) = machine.collect(NEAR);
+    assert_eq!(stopped_at, NEAR.code + POINTS[1]);
+    // Two loops of six rounds, the store, and two rounds of the third loop with its point.
+    assert_eq!(clock - start, 6 + 6 + 1 + 2 * 2);
+}
+
+fn stop_everywhere(prepare: fn(&mut CodeCache), expected: &[u64]) {
     let mut machine = Machine::take();
     let mut cache = new_cache(Limits { instructions: 64, branches: 8 });
     prepare(&mut cache);
@@ -113,7 +152,7 @@ fn stop_everywhere(prepare: fn(&mut CodeCache)) {
     // The first runs translate and link; from then on every run takes the same steps.
     run(&mut machine, &mut cache, &state, u64::MAX);
     let plain = run(&mut machine, &mut cache, &state, u64::MAX);
-    assert_eq!(plain.clocks, [4, 8, 12, 16, EVENTS]);
+    assert_eq!(plain.clocks, expected);
     let mut places = 0;
     let mut lost = Vec::new();
     for place in 1.. {

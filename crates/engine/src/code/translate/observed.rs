@@ -287,15 +287,29 @@ impl Emitter<'_> {
         amount: u8,
         restore: impl FnOnce(&mut Assembler),
     ) -> u64 {
+        self.exit_before_event(pc, |record| Exit::Budget { pc, branch, amount, record }, restore)
+    }
+
+    /// The way out for a thread that may pass no further point.
+    pub(super) fn point_exit(&mut self, pc: u64, restore: impl FnOnce(&mut Assembler)) -> u64 {
+        self.exit_before_event(pc, |record| Exit::Point { pc, record }, restore)
+    }
+
+    fn exit_before_event(
+        &mut self,
+        pc: u64,
+        exit: impl FnOnce(Option<(u32, u16)>) -> Exit,
+        restore: impl FnOnce(&mut Assembler),
+    ) -> u64 {
         let layout = self.layout;
         let open = self.observer.as_ref().filter(|observer| !observer.complete);
         let Some((unit, executed, words, scratch)) =
             open.map(|observer| (observer.unit, observer.executed, observer.words, observer.plan.scratch))
         else {
-            return self.cache.emit_exit(Exit::Budget { pc, branch, amount, record: None }, restore);
+            return self.cache.emit_exit(exit(None), restore);
         };
         let record = Some((self.new_record(unit, executed, words, pc), words));
-        self.cache.emit_exit(Exit::Budget { pc, branch, amount, record }, |asm| {
+        self.cache.emit_exit(exit(record), |asm| {
             restore(asm);
             restore_scratch(asm, layout, scratch);
         })

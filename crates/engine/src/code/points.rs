@@ -1,0 +1,36 @@
+//! Points: instructions that are events of the clock because somebody wants threads to change places there.
+//!
+//! A set of points belongs to a run from its first instruction on, and to its recording: the clock counts them. Only
+//! instructions that run on to the next one can be points, so that a point is passed exactly when its instruction is.
+
+use guest::instruction::{memory_used, x87_pointer_stored};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Debug, Default)]
+pub struct Points(BTreeSet<u64>);
+
+impl Points {
+    pub fn new(addresses: BTreeSet<u64>) -> Points {
+        Points(addresses)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the instruction is a point.
+    pub fn contains(&self, instruction: &Instruction) -> bool {
+        !self.0.is_empty()
+            && self.0.contains(&instruction.ip())
+            && instruction.flow_control() == FlowControl::Next
+            // Instructions that the engine itself runs pass no event.
+            && x87_pointer_stored(instruction).is_none()
+    }
+}
+
+/// Whether the instruction may store to memory.
+pub fn stores(instruction: &Instruction) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    memory_used(&mut factory, instruction).any(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead))
+}

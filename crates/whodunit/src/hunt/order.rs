@@ -1,0 +1,139 @@
+//! What a process that runs one schedule is told, and what it tells back.
+
+use sched::{Delay, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// How the next thread is chosen in one schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Tactic {
+    /// As the program runs when nobody hunts.
+    Ordinary,
+    Walk,
+    Pct {
+        depth: u32,
+        /// About how many steps a run has.
+        steps: u64,
+    },
+    Pos,
+    /// Stores, each with an access that is to come right behind it.
+    ReadsFrom {
+        pairs: [Option<(u64, u64)>; 2],
+    },
+    Delay {
+        site: u64,
+        /// How many times threads may pass it before.
+        skip: u64,
+    },
+}
+
+impl Tactic {
+    pub fn policy(self, seed: u64, quantum: u64) -> Box<dyn Policy> {
+        match self {
+            Tactic::Ordinary => Box::new(RoundRobin::new(quantum)),
+            Tactic::Walk => Box::new(Walk::new(seed)),
+            Tactic::Pct { depth, steps } => Box::new(Pct::new(seed, depth, steps)),
+            Tactic::Pos => Box::new(Pos::new(seed)),
+            Tactic::ReadsFrom { pairs } => {
+                let pairs: Vec<Pair> =
+                    pairs.into_iter().flatten().map(|(store, access)| Pair { store, access }).collect();
+                Box::new(ReadsFrom::new(seed, &pairs))
+            }
+            Tactic::Delay { site, skip } => Box::new(Delay::new(seed, site, skip)),
+        }
+    }
+
+    /// The name that users know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tactic::Ordinary => "round-robin",
+            Tactic::Walk => "random",
+            Tactic::Pct { .. } => "pct",
+            Tactic::Pos => "pos",
+            Tactic::ReadsFrom { .. } => "rff",
+            Tactic::Delay { .. } => "delay",
+        }
+    }
+}
+
+/// One schedule.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub seed: u64,
+    pub tactic: Tactic,
+    /// The file that lists the points.
+    pub points: PathBuf,
+    /// Whether to look which memory threads share.
+    pub observe: bool,
+    /// How many events may pass while nothing comes of them.
+    pub patience: u64,
+    /// The folder of the recording, which is to be made.
+    pub recording: PathBuf,
+    /// The file for the [`Answer`], which is to be made.
+    pub answer: PathBuf,
+    /// What the program reads, and where what it writes goes.
+    pub input: PathBuf,
+    pub output: PathBuf,
+    pub errors: PathBuf,
+    /// How many milliseconds it may take.
+    pub limit: u64,
+}
+
+/// Addresses in hexadecimal digits, one a line.
+pub fn read_points(path: &Path) -> Result<BTreeSet<u64>, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{}: the points cannot be read: {error}", path.display()))?;
+    let address = |line: &str| u64::from_str_radix(line.trim(), 16);
+    text.lines()
+        .map(address)
+        .collect::<Result<_, _>>()
+        .map_err(|_| format!("{}: a line is no address in hexadecimal digits", path.display()))
+}
+
+/// How the process ended that ran a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Ended {
+    Exited(i32),
+    Killed(i32),
+    /// The limit was reached, and it had been computing all the time.
+    Slow,
+    /// The limit was reached, and it had been waiting.
+    Stuck,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Answer {
+    pub threads: u64,
+    pub events: u64,
+    pub steps: u64,
+    /// Equal for runs with the same switches.
+    pub schedule: u64,
+    /// Instructions that access memory which threads share, if they were looked for.
+    pub shared: Option<Shared>,
+    pub crash: Option<Crash>,
+}
+
+/// Instructions at memory that threads share, and pairs of a store and another access to the same memory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Shared {
+    pub sites: Vec<u64>,
+    pub pairs: Vec<(u64, u64)>,
+}
+
+/// What the engine has to say about a failure.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Crash {
+    pub kind: Kind,
+    /// The functions in which it happened: one, or one a thread.
+    pub places: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Kind {
+    Signal(i32),
+    Assertion,
+    Deadlock,
+    Hang,
+}

@@ -1,0 +1,65 @@
+//! How far a hunt is, on a line of its own that is written over again and again, for a person at a terminal.
+
+use super::search::{Found, Plan};
+use crate::recordings::text::count;
+use crate::voice;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// How often the line changes.
+const INTERVAL: Duration = Duration::from_millis(200);
+const WIDTH: u64 = 20;
+
+pub struct Progress {
+    is_seen: bool,
+    schedules: u64,
+    began: Instant,
+    shown: Option<Instant>,
+}
+
+impl Progress {
+    pub fn new(plan: &Plan) -> Progress {
+        let is_seen = std::io::stderr().is_terminal();
+        Progress { is_seen, schedules: plan.schedules, began: Instant::now(), shown: None }
+    }
+
+    pub fn show(&mut self, found: &Found) {
+        if !self.is_seen || self.shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        voice::say(&format!("\r\x1b[K{}", line(found, self.schedules, self.began.elapsed())));
+    }
+
+    /// Takes the line away.
+    pub fn end(&self) {
+        if self.shown.is_some() {
+            voice::say("\r\x1b[K");
+        }
+    }
+}
+
+fn line(found: &Found, schedules: u64, elapsed: Duration) -> String {
+    // The ordinary run comes before all.
+    let done = found.schedules.saturating_sub(1).min(schedules);
+    let full = (WIDTH * done / schedules.max(1)) as usize;
+    let bar = "#".repeat(full) + &".".repeat(WIDTH as usize - full);
+    let rate = found.schedules as f64 / elapsed.as_secs_f64().max(0.001);
+    let failures = count(found.groups.len(), "failure");
+    format!(
+        "[{bar}] {done} of {schedules} schedules, {rate:.0} a second, {} different, {failures}",
+        found.different.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_tells_how_far_it_is() {
+        let found = Found { schedules: 51, different: (0..40).collect(), ..Found::default() };
+        let expected = "[##########..........] 50 of 100 schedules, 26 a second, 40 different, 0 failures";
+        assert_eq!(line(&found, 100, Duration::from_secs(2)), expected);
+    }
+}

@@ -1,0 +1,113 @@
+//! Who is told what happens in a hunted run: keeps it and writes it down at the end, and says nothing to people.
+
+use super::order::{Answer, Crash, Kind, Shared};
+use crate::host::{Terminal, with_room};
+use crate::scene::Scene;
+use engine::{Counts, Host, Observer, PrivateFile, Stats, ThreadFacts};
+use program::symbols::SourceFrame;
+use session::{SharedSites, Sharing};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// `SIGXCPU`, by which the engine ends a run that comes to nothing.
+const SIGXCPU: i32 = 24;
+const SIGABRT: i32 = 6;
+
+pub struct Witness {
+    /// Knows how to follow a stack.
+    terminal: Terminal,
+    observes: bool,
+    answer: Arc<Mutex<Answer>>,
+    file: Mutex<PrivateFile>,
+}
+
+impl Witness {
+    pub fn new(terminal: Terminal, observes: bool, file: PrivateFile) -> Witness {
+        Witness { terminal, observes, answer: Arc::default(), file: Mutex::new(file) }
+    }
+
+    fn keep(&self, change: impl FnOnce(&mut Answer)) {
+        change(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Host for Witness {
+    fn crashed(&self, crash: &engine::Crash) {
+        let culprit: Vec<&ThreadFacts> = crash.threads.iter().filter(|thread| thread.id == crash.thread).collect();
+        let told = with_room(&|| {
+            let functions = functions_of(&culprit);
+            let kind = match crash.signal {
+                SIGXCPU => Kind::Hang,
+                SIGABRT if functions.iter().flatten().any(is_assertion) => Kind::Assertion,
+                signal => Kind::Signal(signal),
+            };
+            let places = functions.iter().filter_map(|stack| place(stack)).collect();
+            Crash { kind, places }
+        });
+        self.keep(|answer| answer.crash = Some(told));
+    }
+
+    fn deadlocked(&self, threads: &[ThreadFacts]) {
+        let told = with_room(&|| {
+            let threads_of: Vec<&ThreadFacts> = threads.iter().collect();
+            let places: BTreeSet<String> = functions_of(&threads_of).iter().filter_map(|stack| place(stack)).collect();
+            Crash { kind: Kind::Deadlock, places: places.into_iter().collect() }
+        });
+        self.keep(|answer| answer.crash = Some(told));
+    }
+
+    fn finished(&self, stats: &Stats) {
+        self.keep(|answer| {
+            answer.threads = stats.turn.threads;
+            answer.events = stats.turn.events;
+            answer.steps = stats.turn.steps;
+            answer.schedule = stats.turn.schedule_hash;
+            let text = serde_json::to_vec(answer).unwrap_or_default();
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            // Without an answer the run counts by its status alone.
+            let _ = file.write_all(&text);
+        });
+    }
+
+    fn counted(&self, _: &Counts) {}
+
+    fn observer(&self) -> Option<Box<dyn Observer>> {
+        let answer = Arc::clone(&self.answer);
+        let deliver = move |sharing: &Sharing| {
+            let (sites, pairs) = (sharing.sites.iter().copied().collect(), sharing.pairs.iter().copied().collect());
+            answer.lock().unwrap_or_else(PoisonError::into_inner).shared = Some(Shared { sites, pairs });
+        };
+        self.observes.then(|| -> Box<dyn Observer> { Box::new(SharedSites::new(Box::new(deliver))) })
+    }
+
+    fn backtrace(&self, thread: &ThreadFacts) -> Vec<u64> {
+        self.terminal.backtrace(thread)
+    }
+
+    fn notice(&self, _: &str) {}
+}
+
+/// Every function of each thread's stack, the innermost first.
+fn functions_of(threads: &[&ThreadFacts]) -> Vec<Vec<SourceFrame>> {
+    let shown = Scene::read(&Arc::default()).threads(threads);
+    shown.into_iter().map(|thread| thread.frames.into_iter().flat_map(|frame| frame.resolved).collect()).collect()
+}
+
+fn is_assertion(frame: &SourceFrame) -> bool {
+    frame.function.as_deref().is_some_and(|name| name.starts_with("__assert"))
+}
+
+/// The innermost function that is the program's own, as far as can be told: one whose source line is known, else one
+/// outside the C library.
+fn place(functions: &[SourceFrame]) -> Option<String> {
+    let is_library = |frame: &&SourceFrame| frame.module.starts_with("libc.so") || frame.module.starts_with("ld-linux");
+    let own = functions.iter().find(|frame| frame.line.is_some() && !is_library(frame));
+    let frame = own.or_else(|| functions.iter().find(|frame| !is_library(frame))).or_else(|| functions.first())?;
+    let function = frame.function.clone().unwrap_or_else(|| format!("{}+{:#x}", frame.module, frame.module_offset));
+    let file = frame.file.as_ref().and_then(|file| file.file_name());
+    Some(match (file, frame.line) {
+        (Some(file), Some(line)) => format!("{function} ({}:{line})", file.to_string_lossy()),
+        _ => function,
+    })
+}
