@@ -148,7 +148,7 @@ impl Flattener {
     fn go_the_long_way(&mut self, batch: &Batch<'_>, words: &[u64], fs_base: u64, to: &mut impl Flat) -> u64 {
         let one = Batch { words, fs_base, ..*batch };
         let mut events = one.events();
-        while let Some(event) = events.next() {
+        for event in events.by_ref() {
             match event.kind {
                 EventKind::Access(access) if self.with_pushes || !access.is_push_or_pop => {
                     let site = to.site(event.pc);
