@@ -8,7 +8,7 @@ mod search;
 mod text;
 mod watch;
 
-pub use answer::{hexadecimal, plain};
+pub use answer::{call_name, hexadecimal, plain};
 pub use search::{Question, Search};
 
 use crate::inquiry::{self, Subject, Task};

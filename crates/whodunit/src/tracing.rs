@@ -198,8 +198,3 @@ fn memory(line: &Line, address: u64, size: u64) -> Memory<'_> {
         frame: line.frame,
     }
 }
-
-fn call_name(number: u64) -> String {
-    let known = guest::syscall::lookup(number);
-    known.map_or_else(|| format!("system call {number}"), |call| call.name.to_owned())
-}

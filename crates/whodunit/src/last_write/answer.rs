@@ -86,7 +86,7 @@ pub fn history(place: &Where, range: &Range<u64>, watch: &Watch, seen: Option<&[
 fn told(change: &Change, values: &Values<'_>, scene: &mut Scene) -> Value {
     let (by, call, file) = match &change.by {
         By::Instruction => ("instruction", None, None),
-        By::Call(number) => ("system call", Some(call_name(*number)), None),
+        By::Call(number) => ("system call", Some(call_name(u64::from(*number))), None),
         By::Kernel => ("kernel", None, None),
         By::Mapping(file) => ("mapping", None, file.clone()),
     };
@@ -138,8 +138,8 @@ fn told_frame(address: CodeAddress, frame: &SourceFrame) -> Value {
     })
 }
 
-fn call_name(number: u32) -> String {
-    let known = guest::syscall::lookup(u64::from(number));
+pub fn call_name(number: u64) -> String {
+    let known = guest::syscall::lookup(number);
     known.map_or_else(|| format!("system call {number}"), |call| call.name.to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! Events as JSON Lines. `docs/trace.md` tells what each field means; what does not apply is left out.
 
 use super::Form;
-use crate::last_write::{hexadecimal, plain};
+use crate::last_write::{call_name, hexadecimal, plain};
 use crate::naming::{Named, Naming};
 use crate::study::lines::{Access, Line, Mode, What};
 use program::symbols::SourceFrame;
@@ -159,7 +159,7 @@ fn details(line: &Line, naming: &mut Naming) -> (&'static str, Details) {
             ("return", Details { callee: Some(callee(*target, naming)), jump: *is_jump, ..none() })
         }
         What::SystemCall { number, result } => {
-            let call = Some(super::call_name(*number));
+            let call = Some(call_name(*number));
             ("syscall", Details { call, number: Some(*number), result: Some(result.cast_signed()), ..none() })
         }
     }

@@ -7,7 +7,8 @@
 
 mod arrows;
 
-use super::{Form, call_name, memory};
+use super::{Form, memory};
+use crate::last_write::call_name;
 use crate::naming::Naming;
 use crate::study::lines::{Line, What};
 use arrows::{Arrows, End};
