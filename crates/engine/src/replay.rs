@@ -164,6 +164,7 @@ impl Replay {
         context.pc = next;
         let mut state = self.state();
         state.machine.pending = Some(Pending { number, arguments });
+        state.machine.half_called = false;
         match state.free_run(engine, context) {
             Some(mut run) => run.call(),
             None => state.follow(engine, context),

@@ -35,6 +35,8 @@ pub struct Machine {
     pub(super) begun: bool,
     /// A signal was delivered, whose registers come next.
     pub(super) delivering: bool,
+    /// Parts of the pending system call have been carried out.
+    pub(super) half_called: bool,
     /// The guest is about to become another program, as of this event.
     pub(super) executing: Option<u64>,
     /// What a parent in `vfork` gets back.
@@ -83,6 +85,7 @@ impl Machine {
             faulted: None,
             begun: false,
             delivering: false,
+            half_called: false,
             executing: None,
             parents: BTreeMap::new(),
             tids: BTreeMap::new(),
@@ -102,6 +105,7 @@ impl Machine {
         if part_of_call && self.begun && self.pending.is_none() && !self.delivering && !dies {
             return Handled::NotYet;
         }
+        self.half_called |= part_of_call && self.pending.is_some();
         match event {
             Event::Start(start) => {
                 self.tids.insert(1, start.identity.pid as i32);
@@ -121,6 +125,7 @@ impl Machine {
                 self.new_thread(engine, context, thread.child);
             }
             Event::ThreadEnd(_) => {
+                self.half_called = false;
                 self.ended = true;
                 self.faulted = None;
             }
@@ -160,6 +165,7 @@ impl Machine {
         }
         self.figures.calls += 1;
         self.pending = None;
+        self.half_called = false;
         if self.shows_output() {
             self.show_output(pending, call.result);
         }

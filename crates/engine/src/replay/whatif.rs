@@ -114,11 +114,12 @@ impl State {
         self.may_leave() && wanted.is_some_and(|wanted| event >= wanted)
     }
 
-    /// Whether the guest is whole: it has begun, no signal is half delivered, and no child runs in a parent's memory. The
-    /// plan is about the process that is asked for, not about those that it was forked from.
+    /// Whether the guest is whole: it has begun, no signal is half delivered, no call half made, and no child runs in a
+    /// parent's memory. The plan is about the process that is asked for, not about those that it was forked from.
     fn may_leave(&self) -> bool {
-        let Machine { begun, delivering, parents, .. } = &self.machine;
-        *begun && !delivering && parents.is_empty() && self.legs.is_empty()
+        let Machine { begun, delivering, pending, half_called, parents, .. } = &self.machine;
+        let is_calling = pending.is_some() && *half_called;
+        *begun && !delivering && !is_calling && parents.is_empty() && self.legs.is_empty()
     }
 
     /// The same where the event is an instruction that asks the machine: the thread runs it first.
