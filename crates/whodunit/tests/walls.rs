@@ -18,7 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("report", &["program", "trace"]),
     ("session", &["engine", "trace"]),
     ("trace", &[]),
-    ("whodunit", &["engine", "guest", "program", "report", "sched", "session", "trace"]),
+    ("whodunit", &["analysis", "engine", "guest", "program", "report", "sched", "session", "trace"]),
 ];
 
 /// The only source files in which `unsafe` may stand.
