@@ -32,7 +32,6 @@ mod syscalls;
 mod turn;
 mod ways;
 mod world;
-
 mod x87;
 
 pub use code::observe::{AccessKind, Mark, Marks, Wanted};

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod build_id;
+mod interleaved;
 mod mapped_files;
 pub mod pack;
 mod player;
@@ -12,6 +13,7 @@ pub mod rerun;
 mod shared_sites;
 pub mod stream;
 
+pub use interleaved::Interleaved;
 pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
 pub use recorder::{Facts, Limits, Origin, Recorder, Words};
 pub use shared_sites::{SharedSites, Sharing};

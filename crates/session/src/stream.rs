@@ -15,11 +15,12 @@ mod roles;
 
 pub use roles::{Role, role_of};
 
+use crate::interleaved::Interleaved;
 use calls::{Call, Calls, Inside};
 use engine::{Batch, Flat, Flattener, Mark, Observation, Observer, Passed, Wanted};
 use outside::Outside;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use trace::stream::{Access, AccessKind, Event, Listener, Moment, Site, Thread};
 
@@ -45,8 +46,8 @@ pub enum Detail {
 
 struct Shared<L> {
     teller: Mutex<Teller<L>>,
-    /// What came from outside, each with the number of batches before it.
-    queue: Mutex<VecDeque<(u64, Vec<Told>)>>,
+    /// What came from outside.
+    told: Interleaved<Told>,
     outside: Mutex<Outside>,
 }
 
@@ -73,8 +74,8 @@ enum Told {
 impl<L: Listener + 'static> Streaming<L> {
     pub fn new(listener: L, roles: Roles, detail: Detail) -> Streaming<L> {
         let teller = Teller { listener, calls: Calls::new(roles), thread: 0, sites: FxHashMap::default() };
-        let (queue, outside) = (Mutex::default(), Mutex::default());
-        Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), queue, outside }), detail }
+        let (told, outside) = (Interleaved::default(), Mutex::default());
+        Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), told, outside }), detail }
     }
 
     /// Who reads the records of guest code.
@@ -94,20 +95,13 @@ impl<L: Listener + 'static> Streaming<L> {
 
     /// The replay has carried out an event.
     pub fn passed(&self, passed: &Passed<'_>) {
-        let mut told = lock(&self.shared.outside).tell(passed);
-        let event = passed.number.saturating_add(1);
-        told.push(Told::Coming(Moment { event, inherited: passed.inherited }));
-        let mut queue = lock(&self.shared.queue);
-        match queue.back_mut() {
-            // Of events that nothing happens between, the last tells all.
-            Some((at, waiting)) if *at == passed.batches => {
-                if let ([Told::Coming(_)], Some(Told::Coming(_))) = (&told[..], waiting.last()) {
-                    waiting.pop();
-                }
-                waiting.append(&mut told);
-            }
-            _ => queue.push_back((passed.batches, told)),
+        let batches = passed.batches;
+        for told in lock(&self.shared.outside).tell(passed) {
+            self.shared.told.push(batches, told);
         }
+        let coming = Moment { event: passed.number.saturating_add(1), inherited: passed.inherited };
+        // Of events that nothing happens between, the last tells all.
+        self.shared.told.push_instead(batches, Told::Coming(coming), |last| matches!(last, Told::Coming(_)));
     }
 
     /// The replay is over: tells the rest, and lets the listener be asked.
@@ -122,12 +116,7 @@ impl<L: Listener> Shared<L> {
     /// Tells everything from outside that follows at most so many batches.
     fn catch_up(&self, batches: u64) -> MutexGuard<'_, Teller<L>> {
         let mut teller = lock(&self.teller);
-        let mut queue = lock(&self.queue);
-        while queue.front().is_some_and(|(at, _)| *at <= batches)
-            && let Some((_, told)) = queue.pop_front()
-        {
-            told.into_iter().for_each(|told| teller.tell(told));
-        }
+        self.told.up_to(batches).for_each(|told| teller.tell(told));
         teller
     }
 }

@@ -8,6 +8,9 @@
 #[allow(dead_code, reason = "only a part of what the tests of programs need")]
 mod debian;
 
+#[path = "support/workplace.rs"]
+mod workplace;
+
 // Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
 #[path = "debugging"]
 mod debugging {

@@ -3,6 +3,9 @@
 //! Each bug is one that the ordinary order does not show. `WHODUNIT_BIN` names another binary to put in the place of the
 //! one just built.
 
+#[path = "support/workplace.rs"]
+mod workplace;
+
 mod hunting {
     mod bad_input;
     mod finding;

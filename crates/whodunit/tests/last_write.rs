@@ -3,10 +3,14 @@
 //!
 //! `WHODUNIT_BIN` names another binary to put in the place of the one just built.
 
+#[path = "support/workplace.rs"]
+mod workplace;
+
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+use workplace::{compile, fresh_folder, whodunit};
 
 /// A program that was compiled and recorded in a folder of its own.
 struct Recorded {
@@ -16,28 +20,14 @@ struct Recorded {
     output: String,
 }
 
-fn whodunit(folder: &Path) -> Command {
-    let binary = std::env::var_os("WHODUNIT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_whodunit").into());
-    let mut command = Command::new(binary);
-    command.current_dir(folder).env("WHODUNIT_DIR", folder.join("recordings")).env("NO_COLOR", "1");
-    command
-}
-
 fn record(name: &str, source: &str) -> Recorded {
     record_with(name, source, &[])
 }
 
 fn record_with(name: &str, source: &str, options: &[&str]) -> Recorded {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("last-write-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    let folder = fresh_folder(&format!("last-write-{name}"));
     fs::write(folder.join("guest.c"), source).unwrap();
-    let compiled = Command::new("cc")
-        .args(["-g", "-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-pthread", "-w", "-o", "guest", "guest.c"])
-        .current_dir(&folder)
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    compile(&folder, &["-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE"], Path::new("guest.c"));
     let output = whodunit(&folder).arg("record").args(options).args(["--no-report", "--", "./guest"]).output().unwrap();
     let written = String::from_utf8(output.stdout).unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{written}");

@@ -7,6 +7,9 @@
 #[allow(dead_code, reason = "only what installs packages is used")]
 mod debian;
 
+#[path = "support/workplace.rs"]
+mod workplace;
+
 mod rerunning {
     mod bad_plans;
     mod orders;

@@ -92,7 +92,7 @@ fn forbidden_arrows_are_noticed() {
 
 #[test]
 fn unsafe_is_told_from_talk_about_it() {
-    assert!(has_unsafe("let copied = unsafe { copy(from, to) };"));
+    assert!(has_unsafe("// SAFETY: both are valid.\nlet copied = unsafe { copy(from, to) };"));
     assert!(has_unsafe("pub(crate) unsafe fn enter() {}"));
     assert!(has_unsafe("#![allow(unsafe_code)]"));
     assert!(has_unsafe("#[expect(unsafe_code, reason = \"leaf\")]"));

@@ -8,6 +8,7 @@
 
 use crate::stacks::Stacks;
 use engine::{Access, AccessKind, Batch, Event, EventKind, Observer};
+use session::Interleaved;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -206,42 +207,31 @@ impl Watch {
 /// What both sides know of.
 pub struct Shared {
     watch: Mutex<Watch>,
-    /// What came from outside, each with the number of batches before it.
-    queue: Mutex<VecDeque<(u64, Outside)>>,
+    outside: Interleaved<Outside>,
 }
 
 impl Shared {
     pub fn new(watch: Watch) -> Arc<Shared> {
-        Arc::new(Shared { watch: Mutex::new(watch), queue: Mutex::default() })
+        Arc::new(Shared { watch: Mutex::new(watch), outside: Interleaved::default() })
     }
 
     /// Something happens outside, after so many batches.
     pub fn push(&self, batches: u64, outside: Outside) {
-        let mut queue = lock(&self.queue);
-        // Of events that nothing happens between, the last tells all.
-        if let (Outside::Passed(_), Some((at, Outside::Passed(_)))) = (&outside, queue.back())
-            && *at == batches
-        {
-            queue.pop_back();
+        match outside {
+            // Of events that nothing happens between, the last tells all.
+            Outside::Passed(_) => {
+                self.outside.push_instead(batches, outside, |last| matches!(last, Outside::Passed(_)));
+            }
+            _ => self.outside.push(batches, outside),
         }
-        queue.push_back((batches, outside));
     }
 
     /// The history so far, with everything from outside that follows at most so many batches.
     pub fn catch_up(&self, batches: u64) -> MutexGuard<'_, Watch> {
-        let mut watch = lock(&self.watch);
-        let mut queue = lock(&self.queue);
-        while queue.front().is_some_and(|(at, _)| *at <= batches)
-            && let Some((_, outside)) = queue.pop_front()
-        {
-            watch.apply(outside);
-        }
+        let mut watch = self.watch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.outside.up_to(batches).for_each(|outside| watch.apply(outside));
         watch
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Sees what guest code does.

@@ -8,6 +8,7 @@ use crate::study::races::Circumstance;
 use analysis::races::{Action, AdHoc, Race, Side};
 use analysis::suppressions::{Frame, Suppressions};
 use std::collections::BTreeSet;
+use std::path::Path;
 use trace::finding::{
     Address, Cause, Class, Evidence, Finding, Findings, Lock, LockMode, Next, Place, Step, Thread, Variable,
 };
@@ -113,11 +114,7 @@ impl Court<'_> {
 
     fn is_suppressed(&self, stacks: &[Vec<Place>; 2]) -> bool {
         let frames = stacks.each_ref().map(|stack| stack.iter().map(as_frame).collect::<Vec<_>>());
-        let frames: Vec<Vec<Frame<'_>>> = frames
-            .iter()
-            .map(|stack| stack.iter().map(|(function, file, module)| Frame { function, file, module }).collect())
-            .collect();
-        let stacks: Vec<&[Frame<'_>]> = frames.iter().map(Vec::as_slice).collect();
+        let stacks = frames.each_ref().map(Vec::as_slice);
         self.suppressions.iter().any(|suppressions| suppressions.of_race(&stacks).is_some())
     }
 
@@ -243,9 +240,13 @@ fn short_name(variable: &Variable) -> Option<String> {
     text.split(" in a block of ").next().filter(|name| !name.starts_with("a block of ")).map(str::to_owned)
 }
 
-fn as_frame(place: &Place) -> (String, String, String) {
-    let file = place.file.as_ref().map_or_else(String::new, |file| file.to_string_lossy().into_owned());
-    (place.function.clone().unwrap_or_default(), file, place.module.clone().unwrap_or_default())
+/// Names that are no text cannot be meant by a pattern.
+fn as_frame(place: &Place) -> Frame<'_> {
+    Frame {
+        function: place.function.as_deref().unwrap_or_default(),
+        file: place.file.as_deref().and_then(Path::to_str).unwrap_or_default(),
+        module: place.module.as_deref().unwrap_or_default(),
+    }
 }
 
 fn title(variable: &Variable, sides: &[Told<'_>; 2], stacks: &[Vec<Place>; 2]) -> String {

@@ -12,7 +12,6 @@ pub use selection::{Kind, Selection};
 
 use super::Student;
 use crate::naming::Blocks;
-use crate::scene::Scene;
 use calls::{Calls, Open};
 use serde_json::{Value, json};
 use session::stream::Detail;
@@ -181,7 +180,7 @@ impl Listener for Lines {
 }
 
 impl Student for Lines {
-    fn report(&mut self, _scene: Scene) -> Value {
+    fn report(&mut self) -> Value {
         json!(Told::End { events: self.ordinal - 1 })
     }
 }

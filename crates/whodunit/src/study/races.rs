@@ -2,7 +2,6 @@
 
 use super::Student;
 use crate::naming::{Block, Blocks};
-use crate::scene::Scene;
 use crate::stacks::Stacks;
 use analysis::races::{Classify, Detector, SiteClass, Survey, Surveyed};
 use serde::{Deserialize, Serialize};
@@ -64,7 +63,7 @@ impl<L: Listener, F: Send> Listener for Once<L, F> {
 }
 
 impl<L: Listener + 'static, F: Fn(L) -> Value + Send + 'static> Student for Once<L, F> {
-    fn report(&mut self, _scene: Scene) -> Value {
+    fn report(&mut self) -> Value {
         self.listener.take().map_or(Value::Null, &self.conclude)
     }
 }
@@ -218,7 +217,7 @@ impl Listener for Circumstances {
 }
 
 impl Student for Circumstances {
-    fn report(&mut self, _scene: Scene) -> Value {
+    fn report(&mut self) -> Value {
         json!(self.told)
     }
 }

@@ -1,5 +1,6 @@
 //! A recording, a server over it, and gdb with a script.
 
+use crate::workplace::{compile, fresh_folder, whodunit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -22,36 +23,21 @@ pub struct Session {
     pub server: String,
 }
 
-fn whodunit(folder: &Path) -> Command {
-    let binary = std::env::var_os("WHODUNIT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_whodunit").into());
-    let mut command = Command::new(binary);
-    command.current_dir(folder).env("WHODUNIT_DIR", folder.join("recordings")).env("NO_COLOR", "1");
-    command
-}
-
 /// Compiles a C program and records it.
 pub fn record(name: &str, source: &str) -> Recorded {
-    let folder = fresh_folder(name);
+    let folder = folder_for(name);
     fs::write(folder.join("guest.c"), source).unwrap();
-    let compiled = Command::new("cc")
-        .args(["-g", "-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-pthread", "-w", "-o", "guest", "guest.c"])
-        .current_dir(&folder)
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    compile(&folder, &["-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE"], Path::new("guest.c"));
     record_command(folder, source, &["./guest"])
 }
 
 /// Records a program that is there.
 pub fn record_real(name: &str, words: &[&str]) -> Recorded {
-    record_command(fresh_folder(name), "", words)
+    record_command(folder_for(name), "", words)
 }
 
-fn fresh_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("debugging-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+fn folder_for(test: &str) -> PathBuf {
+    fresh_folder(&format!("debugging-{test}"))
 }
 
 fn record_command(folder: PathBuf, source: &str, words: &[&str]) -> Recorded {

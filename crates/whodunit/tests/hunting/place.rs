@@ -1,6 +1,6 @@
 //! Owns a folder for a test with a guest, and hunts there.
 
-use std::fs;
+use crate::workplace::{self, compile, fresh_folder};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -18,29 +18,18 @@ impl Place {
     pub fn with(test: &str, source: &str) -> Place {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let place = Place::empty(test);
-        let compiled = Command::new("cc")
-            .args(["-g", "-O1", "-D_GNU_SOURCE", "-pthread", "-w", "-I"])
-            .arg(tests.join("conformance/include"))
-            .args(["-o", "guest"])
-            .arg(tests.join(source))
-            .current_dir(&place.folder)
-            .output()
-            .unwrap();
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let include = tests.join("conformance/include").to_string_lossy().into_owned();
+        compile(&place.folder, &["-O1", "-D_GNU_SOURCE", "-I", &include], &tests.join(source));
         place
     }
 
     pub fn empty(test: &str) -> Place {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hunting-{test}"));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = fresh_folder(&format!("hunting-{test}"));
         Place { folder }
     }
 
     pub fn whodunit(&self, words: &[&str]) -> Command {
-        let binary = std::env::var_os("WHODUNIT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_whodunit").into());
-        let mut command = Command::new(binary);
-        command.current_dir(&self.folder).env("WHODUNIT_DIR", self.folder.join("recordings")).env("NO_COLOR", "1");
+        let mut command = workplace::whodunit(&self.folder);
         command.args(words);
         command
     }

@@ -1,5 +1,6 @@
 //! Owns a folder for a test with a guest, its recordings and plans, and runs `whodunit` there.
 
+use crate::workplace::{self, compile, fresh_folder};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,30 +22,23 @@ impl Place {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let path = tests.join(source);
         let place = Place { source: fs::read_to_string(&path).unwrap(), ..Place::empty(test) };
-        let compiled = Command::new("cc")
-            .args(["-g", "-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-D_GNU_SOURCE", "-pthread", "-w", "-I"])
-            .arg(tests.join("conformance/include"))
-            .args(["-o", "guest"])
-            .arg(&path)
-            .current_dir(&place.folder)
-            .output()
-            .unwrap();
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let include = tests.join("conformance/include").to_string_lossy().into_owned();
+        compile(
+            &place.folder,
+            &["-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-D_GNU_SOURCE", "-I", &include],
+            &path,
+        );
         place
     }
 
     /// A folder for a program that is there already.
     pub fn empty(test: &str) -> Place {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("rerunning-{test}"));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = fresh_folder(&format!("rerunning-{test}"));
         Place { folder, source: String::new() }
     }
 
     pub fn whodunit(&self, words: &[&str]) -> Command {
-        let binary = std::env::var_os("WHODUNIT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_whodunit").into());
-        let mut command = Command::new(binary);
-        command.current_dir(&self.folder).env("WHODUNIT_DIR", self.folder.join("recordings")).env("NO_COLOR", "1");
+        let mut command = workplace::whodunit(&self.folder);
         command.args(words);
         command
     }

@@ -1,10 +1,12 @@
 //! A program that was compiled and recorded in a folder of its own, and what is traced of it.
 
 use crate::debian::SEARCH_PATH;
+pub use crate::workplace::whodunit;
+use crate::workplace::{compile, fresh_folder};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 pub struct Recorded {
     pub folder: PathBuf,
@@ -14,29 +16,10 @@ pub struct Recorded {
 pub const BANK: &str = include_str!("guests/bank.c");
 pub const WAYS: &str = include_str!("guests/ways.c");
 
-pub fn whodunit(folder: &Path) -> Command {
-    let binary = std::env::var_os("WHODUNIT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_whodunit").into());
-    let mut command = Command::new(binary);
-    command.current_dir(folder).env("WHODUNIT_DIR", folder.join("recordings")).env("NO_COLOR", "1");
-    command
-}
-
-fn new_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 pub fn record(name: &str, source: &str, level: &str) -> Recorded {
-    let folder = new_folder(name);
+    let folder = fresh_folder(&format!("trace-{name}"));
     fs::write(folder.join("guest.c"), source).unwrap();
-    let compiled = Command::new("cc")
-        .args(["-g", level, "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-pthread", "-w", "-o", "guest", "guest.c"])
-        .current_dir(&folder)
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    compile(&folder, &[level, "-fno-stack-protector", "-U_FORTIFY_SOURCE"], Path::new("guest.c"));
     let recorded = Recorded { folder, source: source.to_owned() };
     recorded.record(&["./guest"], None);
     recorded
@@ -44,7 +27,7 @@ pub fn record(name: &str, source: &str, level: &str) -> Recorded {
 
 /// A program that is there already; `content` is what the file `input` holds.
 pub fn record_real(name: &str, words: &[&str], content: &[u8]) -> Recorded {
-    let folder = new_folder(name);
+    let folder = fresh_folder(&format!("trace-{name}"));
     fs::write(folder.join("input"), content).unwrap();
     let recorded = Recorded { folder, source: String::new() };
     recorded.record(words, Some(SEARCH_PATH));
