@@ -7,10 +7,13 @@ use crate::support::execute::Scratch;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Schedules under which exhibits are recorded until one shows a claimed race.
-const SCHEDULES: [&[&str]; 2] = [&[], &["--policy", "random", "--seed", "3", "--quantum", "60"]];
+/// Seeds of the random schedules that follow the usual one until a run shows a claimed race.
+///
+/// Many, since a third of the schedules order some exhibits' races by a lock within the C library, and which those are
+/// depends on the processor: the library's choice of string functions shifts every seed's switches.
+const SEEDS: std::ops::Range<u32> = 1..13;
 
-/// What these claim to race is ordered in both runs, by a lock that both threads happen to take. The list only shrinks.
+/// What these claim to race is ordered in all runs, by a lock that both threads happen to take. The list only shrinks.
 const ORDERED: [&str; 1] = ["accidental_order"];
 
 fn races_of(exhibit: &Exhibit, schedule: &[&str]) -> Result<Value, String> {
@@ -50,8 +53,12 @@ fn is_shown(exhibit: &Exhibit, told: &Value) -> Result<bool, String> {
 
 /// Whether one of the runs shows a claimed race.
 fn is_found(exhibit: &Exhibit) -> Result<bool, String> {
-    for schedule in SCHEDULES {
-        if is_shown(exhibit, &races_of(exhibit, schedule)?)? {
+    if is_shown(exhibit, &races_of(exhibit, &[])?)? {
+        return Ok(true);
+    }
+    for seed in SEEDS.map(|seed| seed.to_string()) {
+        let schedule = ["--policy", "random", "--quantum", "60", "--seed", &seed];
+        if is_shown(exhibit, &races_of(exhibit, &schedule)?)? {
             return Ok(true);
         }
     }
@@ -73,7 +80,7 @@ fn look_alikes_are_left_alone() {
     let mut alarms = Vec::new();
     let all = exhibit::all().expect("readable exhibits");
     for exhibit in all.iter().filter(|exhibit| exhibit.kind == Kind::Lookalike) {
-        let told = races_of(exhibit, SCHEDULES[0]).unwrap_or_else(|problem| panic!("{}: {problem}", exhibit.name));
+        let told = races_of(exhibit, &[]).unwrap_or_else(|problem| panic!("{}: {problem}", exhibit.name));
         alarms.extend(titles(&told).into_iter().map(|title| format!("{}: {title}", exhibit.name)));
     }
     assert!(alarms.is_empty(), "{}", alarms.join("\n"));
