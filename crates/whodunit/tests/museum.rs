@@ -1,33 +1,42 @@
-//! The museum of concurrent bugs (`museum/` at the root of the tree): every exhibit is what it claims to be.
+//! The museum of bugs (`museum/` at the root of the tree): every exhibit is what it claims to be.
 //!
 //! A bug, with its guilty order forced, fails as stated, natively and under the engine; repaired, it passes in spite of that;
 //! left to the round-robin schedule, it passes. A look-alike passes whatever the schedule, and ThreadSanitizer sees no race.
+//! A memory error fails as stated on its inputs, or is as silent as stated, without and with optimisation.
 
 mod support;
 
 mod museum {
     mod claims;
     mod exhibit;
+    mod memory;
+    mod memory_claims;
     mod table;
 
     pub use claims::check;
     pub use exhibit::{Exhibit, all};
+    pub use memory::all as all_memory_errors;
+    pub use memory_claims::check as check_memory_error;
 }
 
 use museum::Exhibit;
 
-fn claims_hold(_group: &str, name: &str) {
-    if let Err(problem) = museum::check(name) {
-        panic!("museum/{name}: {problem}");
+fn claims_hold(group: &str, name: &str) {
+    let check = if group == "memory" { museum::check_memory_error } else { museum::check };
+    if let Err(problem) = check(name) {
+        panic!("{group}, {name}: {problem}");
     }
 }
 
 #[test]
 fn every_exhibit_is_listed() {
     let exhibits = museum::all().expect("the exhibits' descriptions are readable");
-    let present: Vec<(&str, &str)> = exhibits.iter().map(|exhibit| (group_of(exhibit), &*exhibit.name)).collect();
+    let memory_errors = museum::all_memory_errors().expect("the memory errors' descriptions are readable");
+    let mut present: Vec<(&str, &str)> = exhibits.iter().map(|exhibit| (group_of(exhibit), &*exhibit.name)).collect();
+    present.extend(memory_errors.iter().map(|exhibit| ("memory", &*exhibit.name)));
+    present.sort_unstable();
     let mut listed = LISTED.to_vec();
-    listed.sort_unstable_by_key(|&(_, name)| name);
+    listed.sort_unstable();
     assert_eq!(present, listed, "the exhibits in museum/ and the list in tests/museum.rs differ");
 }
 
@@ -56,5 +65,10 @@ guest_programs! {
         calm_double_checked calm_join calm_local_then_merged calm_lock_overwrite calm_once
         calm_queue_ownership calm_read_copy_update calm_recycled_address calm_ring_buffer
         calm_rwlock_cache calm_semaphore calm_spin_flag calm_third_thread
+    }
+    memory {
+        axel_redirect bc_arrays copy_paste cvs_directory esmt_figure_6 gzip_name man_sections mutt_utf7
+        mysql_load_data ncompress_path pine_address polymorph_name prozilla_header prozilla_mirrors tar_directory
+        tidy_cell xv_palette
     }
 }

@@ -119,7 +119,7 @@ fn must_fail(exhibit: &Exhibit, failure: Failure, ground: Ground, outcome: &Outc
     Err(told(&format!("it should fail {ground} {when} by `{failure}`"), outcome))
 }
 
-fn told(problem: &str, outcome: &Outcome) -> String {
+pub fn told(problem: &str, outcome: &Outcome) -> String {
     format!(
         "{problem}; {}\nstdout: {}\nstderr: {}",
         describe(outcome.ending),

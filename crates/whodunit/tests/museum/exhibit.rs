@@ -47,6 +47,9 @@ pub struct Exhibit {
     pub races: Vec<(String, String)>,
     #[serde(default)]
     pub marks: BTreeMap<String, Mark>,
+    /// For bugs that were diagnosed by execution suppression.
+    #[serde(default)]
+    pub diagnosis: Option<Diagnosis>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -62,6 +65,33 @@ pub enum Kind {
     Benign,
     /// Neither racy nor faulty, whatever it looks like.
     Lookalike,
+}
+
+/// What execution suppression makes of a bug.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Diagnosis {
+    pub class: Class,
+    /// How many executions the published tool needed, the failing one included.
+    pub paper_executions: u32,
+}
+
+/// What a diagnosis may call the cause of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    HeapOverflow,
+    StackOverflow,
+    GlobalOverflow,
+    UseAfterFree,
+    DoubleFree,
+    UninitialisedRead,
+    NullDereference,
+    WrongPointer,
+    DataRace,
+    AtomicityViolation,
+    OrderViolation,
+    Deadlock,
 }
 
 /// How a run fails.
@@ -126,7 +156,7 @@ pub fn all() -> Result<Vec<Exhibit>, String> {
     let listing = fs::read_dir(folder()).map_err(|error| format!("cannot list {}: {error}", folder().display()))?;
     let names: BTreeSet<String> = listing
         .flatten()
-        .filter(|entry| entry.path().is_dir())
+        .filter(|entry| entry.path().join("exhibit.toml").is_file())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.iter().map(|name| Exhibit::read(name)).collect()
@@ -155,14 +185,7 @@ impl Exhibit {
 
     /// The marks of the source and the numbers of their lines, counted from one.
     pub fn marked_lines(&self) -> Result<BTreeMap<String, Vec<u32>>, String> {
-        let mut lines: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-        for (number, line) in (1..).zip(read(&self.source())?.lines()) {
-            if let Some((_, rest)) = line.split_once("/* guilty: ") {
-                let name = rest.strip_suffix(" */").ok_or_else(|| format!("line {number}: a mark is not closed"))?;
-                lines.entry(name.to_owned()).or_default().push(number);
-            }
-        }
-        Ok(lines)
+        lines_marked(&self.source(), "guilty")
     }
 
     /// How to build and run it.
@@ -250,6 +273,19 @@ impl TryFrom<String> for Failure {
     }
 }
 
-fn read(path: &Path) -> Result<String, String> {
+/// The lines that end with `/* WORD: NAME */`, by name.
+pub fn lines_marked(source: &Path, word: &str) -> Result<BTreeMap<String, Vec<u32>>, String> {
+    let opening = format!("/* {word}: ");
+    let mut lines: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (number, line) in (1..).zip(read(source)?.lines()) {
+        if let Some((_, rest)) = line.split_once(&opening) {
+            let name = rest.strip_suffix(" */").ok_or_else(|| format!("line {number}: a mark is not closed"))?;
+            lines.entry(name.to_owned()).or_default().push(number);
+        }
+    }
+    Ok(lines)
+}
+
+pub fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }

@@ -162,10 +162,13 @@ impl Scratch {
         self.folder.join(name)
     }
 
-    /// Gives the command an empty folder to run in, and files for its input and output. (Files, not pipes: a process
-    /// that outlives the program cannot hold up the reader.)
+    /// Gives the command a folder to run in, empty but for the files it asks for, and files for its input and output.
+    /// (Files, not pipes: a process that outlives the program cannot hold up the reader.)
     fn connect(&self, command: &mut Command, spec: &Spec) -> std::io::Result<()> {
         fs::create_dir(self.path("cwd"))?;
+        for (name, text) in &spec.files {
+            fs::write(self.path("cwd").join(name), text)?;
+        }
         fs::write(self.path("stdin"), spec.stdin.as_deref().unwrap_or(""))?;
         command
             .current_dir(self.path("cwd"))

@@ -15,6 +15,7 @@
 //! | `threaded` | every outside input is fixed, so the schedule must be the same in every run |
 //! | `crashes` | the program or a child of it dies by a signal; the engine is told not to report it |
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct Spec {
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
     pub stdin: Option<String>,
+    /// Files that the run finds in its folder, and what is in them.
+    pub files: BTreeMap<String, String>,
     pub run: Option<String>,
     pub limit: Duration,
     pub threaded: bool,
@@ -69,6 +72,7 @@ impl Spec {
             args: Vec::new(),
             env: Vec::new(),
             stdin: None,
+            files: BTreeMap::new(),
             run: None,
             limit: DEFAULT_LIMIT,
             threaded: false,
