@@ -47,17 +47,16 @@ SEPARATE static void parse_mirror(const char *line)
     const char *slash = strchr(name, '/');
     if (strncmp(line, "mirror ", strlen("mirror ")) != 0 || !slash)
         return;
-    size_t length = slash - name;
 #ifdef FIXED
-    if (length >= sizeof server) {
+    if (slash - name >= (long)sizeof server) {
         puts("server name too long");
         return;
     }
 #endif
     memset(server, 0, sizeof server);
-    strncpy(server, name, length); /* mark: copy */
+    strncpy(server, name, slash - name); /* mark: copy */
     int speed = probe(server, atoi(strrchr(line, ' ')));
-    add_mirror(server, slash, speed);
+    add_mirror(server, strchr(line, '/'), speed);
 } /* mark: return */
 
 static const struct mirror *best_mirror(void)

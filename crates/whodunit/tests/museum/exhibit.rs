@@ -243,6 +243,26 @@ impl Kind {
     }
 }
 
+impl Class {
+    /// As it is written in `exhibit.toml`, and in findings.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::HeapOverflow => "heap-overflow",
+            Class::StackOverflow => "stack-overflow",
+            Class::GlobalOverflow => "global-overflow",
+            Class::UseAfterFree => "use-after-free",
+            Class::DoubleFree => "double-free",
+            Class::UninitialisedRead => "uninitialised-read",
+            Class::NullDereference => "null-dereference",
+            Class::WrongPointer => "wrong-pointer",
+            Class::DataRace => "data-race",
+            Class::AtomicityViolation => "atomicity-violation",
+            Class::OrderViolation => "order-violation",
+            Class::Deadlock => "deadlock",
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
