@@ -147,6 +147,13 @@ impl MemoryExhibit {
         self.marked_lines().is_ok_and(|lines| lines.get(mark).is_some_and(|numbers| numbers.contains(&line)))
     }
 
+    /// Whether the mark is where a function returns, so that what fails there is the return.
+    pub fn is_return(&self, mark: &str) -> Result<bool, String> {
+        let text = exhibit::read(&self.source())?;
+        let ending = format!("}} /* mark: {mark} */");
+        Ok(text.lines().any(|line| line == ending))
+    }
+
     /// How to build it and run it on an input.
     pub fn spec(&self, input: &Input, build: Build, level: Level) -> Result<Spec, String> {
         let mut spec = Spec::read(&self.source())?;

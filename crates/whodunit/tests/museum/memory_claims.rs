@@ -38,7 +38,9 @@ fn must_end_as_claimed(input: &Input, outcome: &Outcome, when: &str) -> Result<(
         None | Some(Failure::Output) => Ending::Exited(0),
         Some(Failure::Signal(signal)) => Ending::Killed(signal),
         Some(Failure::Exit(status)) => Ending::Exited(status),
-        Some(Failure::Deadlock | Failure::Hang) => return Err("memory errors are not claimed to stand still".to_owned()),
+        Some(Failure::Deadlock | Failure::Hang) => {
+            return Err("memory errors are not claimed to stand still".to_owned());
+        }
     };
     let as_claimed = match (&input.silent, input.failure) {
         (Some(silent), _) => outcome.stdout == silent.as_bytes(),
@@ -61,7 +63,12 @@ fn fails_at_its_mark(exhibit: &MemoryExhibit, input: &Input, level: Level) -> Re
     let Some(crash) = &input.crash else {
         return Ok(());
     };
-    if first_line(&outcome.stderr, "").is_some_and(|line| exhibit.has_mark_at(crash, line)) {
+    let at_its_mark = match first_line(&outcome.stderr, "") {
+        Some(line) => exhibit.has_mark_at(crash, line),
+        // Behind an overwritten return address there is no line, and no way back to the one that returned.
+        None => exhibit.is_return(crash)? && String::from_utf8_lossy(&outcome.stderr).contains("(unmapped)"),
+    };
+    if at_its_mark {
         return Ok(());
     }
     Err(told(&format!("at {level:?}, the crash should be reported at `{crash}`"), &outcome))
@@ -84,8 +91,7 @@ fn is_judged_by_the_sanitizer(exhibit: &MemoryExhibit, input: &Input) -> Result<
     let report = format!("ERROR: AddressSanitizer: {}", sanitizer.report);
     let seen = String::from_utf8_lossy(&outcome.stderr).contains(&report);
     let line = first_line(&outcome.stderr, &report);
-    let at_its_mark =
-        sanitizer.at.as_ref().is_none_or(|mark| line.is_some_and(|line| exhibit.has_mark_at(mark, line)));
+    let at_its_mark = sanitizer.at.as_ref().is_none_or(|mark| line.is_some_and(|line| exhibit.has_mark_at(mark, line)));
     if seen && at_its_mark {
         return Ok(());
     }
