@@ -6,11 +6,17 @@
 
 mod support;
 
+#[path = "programs/debian.rs"]
+#[allow(dead_code, reason = "only a part of what the tests of programs need")]
+mod debian;
+
 mod museum {
     mod claims;
     mod exhibit;
     mod memory;
     mod memory_claims;
+    mod planted;
+    mod planted_claims;
     mod table;
 
     pub use claims::check;

@@ -153,13 +153,14 @@ pub enum Variant {
 
 /// Every exhibit, by name.
 pub fn all() -> Result<Vec<Exhibit>, String> {
-    let listing = fs::read_dir(folder()).map_err(|error| format!("cannot list {}: {error}", folder().display()))?;
-    let names: BTreeSet<String> = listing
-        .flatten()
-        .filter(|entry| entry.path().join("exhibit.toml").is_file())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.iter().map(|name| Exhibit::read(name)).collect()
+    names_in(&folder())?.iter().map(|name| Exhibit::read(name)).collect()
+}
+
+/// The names of the exhibits in one of the museum's folders.
+pub fn names_in(folder: &Path) -> Result<BTreeSet<String>, String> {
+    let listing = fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let exhibits = listing.flatten().filter(|entry| entry.path().join("exhibit.toml").is_file());
+    Ok(exhibits.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
 /// The museum itself.

@@ -6,7 +6,6 @@
 #![allow(dead_code, reason = "each test binary that reads the exhibits uses its own part of what they say")]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -107,15 +106,7 @@ pub enum Level {
 
 /// Every exhibit of a memory error, by name.
 pub fn all() -> Result<Vec<MemoryExhibit>, String> {
-    let folder = folder();
-    let listing = fs::read_dir(&folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
-    let mut names: Vec<String> = listing
-        .flatten()
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort_unstable();
-    names.iter().map(|name| MemoryExhibit::read(name)).collect()
+    exhibit::names_in(&folder())?.iter().map(|name| MemoryExhibit::read(name)).collect()
 }
 
 pub fn folder() -> PathBuf {
@@ -212,7 +203,7 @@ impl Input {
 }
 
 /// Replaces each `{TEXT*N}` by N times TEXT.
-fn repeated(text: &str) -> Result<String, String> {
+pub fn repeated(text: &str) -> Result<String, String> {
     let Some((before, rest)) = text.split_once('{') else {
         return Ok(text.to_owned());
     };
