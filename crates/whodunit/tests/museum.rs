@@ -6,6 +6,7 @@
 
 mod support;
 
+/// The table of Debian packages.
 #[path = "programs/debian.rs"]
 #[allow(dead_code, reason = "only a part of what the tests of programs need")]
 mod debian;
@@ -73,8 +74,8 @@ guest_programs! {
         calm_rwlock_cache calm_semaphore calm_spin_flag calm_third_thread
     }
     memory {
-        axel_redirect bc_arrays copy_paste cvs_directory esmt_figure_6 gzip_name man_sections mutt_utf7
-        mysql_load_data ncompress_path pine_address polymorph_name prozilla_header prozilla_mirrors tar_directory
-        tidy_cell xv_palette
+        axel_redirect bc_arrays copy_chain copy_paste corrupt_condition corrupt_length cvs_directory dangling_session
+        esmt_figure_6 gzip_name man_sections mutt_utf7 mysql_load_data ncompress_path pine_address polymorph_name
+        prozilla_header prozilla_mirrors tar_directory tidy_cell unset_help wrong_index xv_palette
     }
 }

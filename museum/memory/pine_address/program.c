@@ -26,7 +26,7 @@ static int n_messages;
 
 SEPARATE static void *fs_get(size_t size)
 {
-    void *block = malloc(size); /* mark: allocate */
+    void *block = malloc(size);
     if (!block)
         exit(2);
     return block;
@@ -86,7 +86,7 @@ SEPARATE static void write_address(char *buffer, const struct address *address)
 
 static char *address_string(const struct address *address, size_t size, struct index_line **line)
 {
-    char *buffer = fs_get(size + 1); /* mark: to-line */
+    char *buffer = fs_get(size + 1); /* mark: allocate */
     *line = fs_get(sizeof **line);
     write_address(buffer, address);
     return buffer;
