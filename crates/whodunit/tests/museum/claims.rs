@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use nix::libc::SIGALRM;
 
-use super::exhibit::{Exhibit, Failure, RoundRobin, Variant};
+use super::exhibit::{Exhibit, Failure, LEVELS, Level, RoundRobin, Variant};
 use crate::support::build::{Built, build};
 use crate::support::compare::describe;
 use crate::support::execute::{Ending, Outcome, natively, under_engine};
@@ -34,6 +34,7 @@ pub fn check(name: &str) -> Result<(), String> {
         None => never_fails(&exhibit),
         Some(failure) => {
             fails_when_shown(&exhibit, failure)?;
+            fails_at_every_level(&exhibit, failure)?;
             passes_when_repaired(&exhibit)?;
             keeps_to_round_robin(&exhibit, failure)
         }
@@ -42,16 +43,33 @@ pub fn check(name: &str) -> Result<(), String> {
 
 fn fails_when_shown(exhibit: &Exhibit, failure: Failure) -> Result<(), String> {
     let (spec, built) = prepared(exhibit, Variant::Shown)?;
-    let mut impatient = spec.clone();
-    impatient.env.push(("SHOW_SECONDS".to_owned(), "1".to_owned()));
     // Only what stands still needs the alarm; the others get time for a busy machine.
-    let native = if matches!(failure, Failure::Deadlock | Failure::Hang) { &impatient } else { &spec };
+    let native = if matches!(failure, Failure::Deadlock | Failure::Hang) { impatient(&spec) } else { spec.clone() };
     for _ in 0..SHOWINGS {
-        must_fail(exhibit, failure, Ground::Native, &natively(native, &built)?, "with its order forced")?;
+        must_fail(exhibit, failure, Ground::Native, &natively(&native, &built)?, "with its order forced")?;
     }
     // The engine sees a deadlock by itself.
-    let engine = if failure == Failure::Hang { &impatient } else { &spec };
-    must_fail(exhibit, failure, Ground::Engine, &under_engine(engine, &built, &[])?, "with its order forced")
+    let engine = if failure == Failure::Hang { impatient(&spec) } else { spec };
+    must_fail(exhibit, failure, Ground::Engine, &under_engine(&engine, &built, &[])?, "with its order forced")
+}
+
+/// What is to be diagnosed is diagnosed without and with optimisation.
+fn fails_at_every_level(exhibit: &Exhibit, failure: Failure) -> Result<(), String> {
+    let levels: &[Level] = if exhibit.diagnosis.is_some() { &LEVELS } else { &[] };
+    for &level in levels {
+        let spec = exhibit.spec_at(Variant::Shown, level)?;
+        let built = build(&spec)?;
+        let outcome = natively(&if failure == Failure::Hang { impatient(&spec) } else { spec }, &built)?;
+        must_fail(exhibit, failure, Ground::Native, &outcome, &format!("with its order forced, at {level:?}"))?;
+    }
+    Ok(())
+}
+
+/// Waits a second only before it calls a run a standstill.
+fn impatient(spec: &Spec) -> Spec {
+    let mut impatient = spec.clone();
+    impatient.env.push(("SHOW_SECONDS".to_owned(), "1".to_owned()));
+    impatient
 }
 
 fn passes_when_repaired(exhibit: &Exhibit) -> Result<(), String> {

@@ -151,6 +151,17 @@ pub enum Variant {
     Sanitized,
 }
 
+/// How much the compiler optimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    O0,
+    O1,
+    O2,
+}
+
+/// The levels at which a bug that is to be diagnosed must fail in the same way.
+pub const LEVELS: [Level; 2] = [Level::O0, Level::O2];
+
 /// Every exhibit, by name.
 pub fn all() -> Result<Vec<Exhibit>, String> {
     names_in(&folder())?.iter().map(|name| Exhibit::read(name)).collect()
@@ -191,11 +202,15 @@ impl Exhibit {
 
     /// How to build and run it.
     pub fn spec(&self, variant: Variant) -> Result<Spec, String> {
+        self.spec_at(variant, Level::O1)
+    }
+
+    pub fn spec_at(&self, variant: Variant, level: Level) -> Result<Spec, String> {
         let mut spec = Spec::read(&self.source())?;
         spec.name = self.name.clone();
         spec.include = folder();
         spec.crashes = true;
-        spec.compiler_flags.push("-pthread".to_owned());
+        spec.compiler_flags.extend(["-pthread".to_owned(), format!("-{level:?}")]);
         let flags: &[&str] = match variant {
             Variant::Plain => &[],
             Variant::Shown => &["-DSHOW"],

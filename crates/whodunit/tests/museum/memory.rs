@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::exhibit::{self, Class, Failure};
+use super::exhibit::{self, Class, Failure, Level};
 use crate::support::spec::Spec;
 
 /// Overruns must reach what lies behind a buffer, as they did in the programs of their time.
@@ -95,13 +95,6 @@ pub enum Build {
     Repaired,
     /// Faulty, with AddressSanitizer.
     Sanitized,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    O0,
-    O1,
-    O2,
 }
 
 /// Every exhibit of a memory error, by name.

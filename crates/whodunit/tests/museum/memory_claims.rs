@@ -2,13 +2,10 @@
 //! it claims.
 
 use super::claims::told;
-use super::exhibit::Failure;
-use super::memory::{Build, Input, Level, MemoryExhibit};
+use super::exhibit::{Failure, LEVELS, Level};
+use super::memory::{Build, Input, MemoryExhibit};
 use crate::support::build::build;
 use crate::support::execute::{Ending, Outcome, natively, under_engine};
-
-/// The levels at which failures must be of the same kind.
-const LEVELS: [Level; 2] = [Level::O0, Level::O2];
 
 /// What is wrong with the exhibit of this name.
 pub fn check(name: &str) -> Result<(), String> {
