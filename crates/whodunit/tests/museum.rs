@@ -75,7 +75,8 @@ guest_programs! {
     }
     memory {
         axel_redirect bc_arrays copy_chain copy_paste corrupt_condition corrupt_length cvs_directory dangling_session
-        esmt_figure_6 gzip_name man_sections mutt_utf7 mysql_load_data ncompress_path pine_address polymorph_name
-        prozilla_header prozilla_mirrors tar_directory tidy_cell unset_help wrong_index xv_palette
+        esmt_figure_6 gzip_name layout_globals layout_locals man_sections mutt_utf7 mysql_load_data ncompress_path
+        pine_address polymorph_name prozilla_header prozilla_mirrors tar_directory tidy_cell unset_help wrong_index
+        xv_palette
     }
 }
