@@ -9,7 +9,7 @@
 
 #define SECTIONS 12
 #define INDEX_SIZE 4096
-#define ROUNDS 64
+#define ROUNDS 256
 
 struct search {
     char **directories;

@@ -32,7 +32,7 @@ SEPARATE static int is_taken(const char *name)
 {
     unsigned hash = hash_of(name);
     int n_same = 0;
-    for (int round = 0; round < 60; round++)
+    for (int round = 0; round < 160; round++)
         for (int other = 0; other < KNOWN_NAMES; other++)
             n_same += (known[other] ^ (unsigned)round * 40503u) == hash;
     return n_same > 0;

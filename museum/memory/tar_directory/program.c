@@ -8,7 +8,7 @@
 
 #define DIRECTORIES 32
 #define MEMBERS 32
-#define BLOCKS 20
+#define BLOCKS 3
 #define BLOCK_SIZE 512
 
 struct directory {
