@@ -4,6 +4,7 @@ mod count;
 mod doctor;
 mod environment;
 mod events;
+mod faults;
 mod findings_output;
 mod followed;
 mod gdb;

@@ -66,6 +66,11 @@ impl Action {
     }
 }
 
+/// The C library reserves these for its own use.
+fn is_reserved(signal: i32) -> bool {
+    matches!(signal, 32 | 33)
+}
+
 /// The guest's signal dispositions, indexed by signal number.
 #[derive(Clone)]
 pub struct Actions([Action; 65]);
@@ -87,10 +92,13 @@ impl Actions {
 
     /// Whether any signal that people send has a handler that could still change what the program waits for.
     pub fn any_handler(&self) -> bool {
-        // The C library reserves 32 and 33 for its own use.
-        (1..=64).any(|signal| {
-            !matches!(signal, 32 | 33) && !SYNCHRONOUS.contains(&signal) && self.get(signal).has_handler()
-        })
+        self.can_interrupt(false)
+    }
+
+    /// Whether a signal that people send may interrupt a call; one that starts again needs a handler that does not want that.
+    pub fn can_interrupt(&self, restarts: bool) -> bool {
+        let interrupts = |action: Action| action.has_handler() && !(restarts && action.has(libc::SA_RESTART));
+        (1..=64).any(|signal| !is_reserved(signal) && !SYNCHRONOUS.contains(&signal) && interrupts(self.get(signal)))
     }
 
     /// After `execve`, handlers are gone and ignored signals stay ignored.

@@ -3,7 +3,7 @@
 use super::order::{Answer, Crash, Kind, Shared};
 use crate::host::{Terminal, with_room};
 use crate::scene::Scene;
-use engine::{Counts, Host, Observer, PrivateFile, Stats, ThreadFacts};
+use engine::{Counts, Faultable, Host, MappedCode, Observer, PrivateFile, Stats, ThreadFacts};
 use program::symbols::SourceFrame;
 use session::{SharedSites, Sharing};
 use std::collections::BTreeSet;
@@ -83,6 +83,14 @@ impl Host for Witness {
 
     fn backtrace(&self, thread: &ThreadFacts) -> Vec<u64> {
         self.terminal.backtrace(thread)
+    }
+
+    fn callers(&self, thread: &ThreadFacts) -> Vec<u64> {
+        self.terminal.callers(thread)
+    }
+
+    fn faultable(&self, code: &MappedCode) -> Vec<(u64, Faultable)> {
+        self.terminal.faultable(code)
     }
 
     fn notice(&self, _: &str) {}
