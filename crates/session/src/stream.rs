@@ -13,7 +13,7 @@ mod detailed;
 mod outside;
 mod roles;
 
-pub use roles::{Role, role_of};
+pub use roles::{BlockSize, Role, role_of};
 
 use crate::interleaved::Interleaved;
 use calls::{Call, Calls, Inside};

@@ -4,7 +4,7 @@
 use crate::host::with_room;
 use crate::recordings::text::escaped;
 use crate::settings::name_of;
-use crate::show;
+use crate::{hunt, show};
 use clap::{Args, ValueEnum};
 use engine::{Faultable, INJECTED, MappedCode};
 use program::space::{AddressSpace, Mapping};
@@ -116,8 +116,9 @@ fn injected_in(recording: &Recording, log: u32) -> Vec<String> {
     let mut symbolizer = recorded.as_ref().map(|recorded| Symbolizer::new(&recorded.space));
     let line = |(thread, text): &(Option<u32>, String)| {
         let (what, callers) = take_apart(text);
-        let mut places = callers.iter().flat_map(|&code| symbolizer.as_mut().map_or(Vec::new(), |s| s.resolve(code)));
-        let place = places.find_map(|frame| own_place(&frame)).map_or(String::new(), |place| format!(", in {place}"));
+        let named = |code: CodeAddress| symbolizer.as_mut().map_or(Vec::new(), |names| names.resolve(code));
+        let functions: Vec<SourceFrame> = callers.into_iter().flat_map(named).collect();
+        let place = hunt::own_place(&functions).map_or(String::new(), |place| format!(", in {}", escaped(&place)));
         let thread = thread.map_or(String::new(), |thread| format!("thread {thread}: "));
         format!("{thread}{}{place}", escaped(what))
     };
@@ -131,12 +132,6 @@ fn take_apart(text: &str) -> (&str, Vec<CodeAddress>) {
     let addresses = addresses.filter_map(|digits| u64::from_str_radix(digits, 16).ok());
     let kinds = std::iter::once(CodeAddressKind::Exact).chain(std::iter::repeat(CodeAddressKind::ReturnAddress));
     (what, addresses.zip(kinds).map(|(pc, kind)| CodeAddress { pc, kind }).collect())
-}
-
-/// A function whose source line is known.
-fn own_place(frame: &SourceFrame) -> Option<String> {
-    let file = frame.file.as_ref()?.file_name()?.to_string_lossy();
-    Some(escaped(&format!("{} ({file}:{})", frame.function.as_deref()?, frame.line?)))
 }
 
 #[cfg(test)]

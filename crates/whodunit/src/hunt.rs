@@ -15,6 +15,7 @@ mod text;
 mod witness;
 
 pub use hunted::serve;
+pub use witness::own_place;
 
 use crate::recordings::{self, Trouble, conclude};
 use crate::{faults, record, search as path, status, usage_error, voice};

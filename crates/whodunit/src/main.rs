@@ -1,5 +1,6 @@
 //! The `whodunit` command: hands over to the verbs and says how the process ends.
 
+mod allocators;
 mod count;
 mod doctor;
 mod environment;

@@ -3,7 +3,7 @@
 //! A return belongs to the entry with the same stack pointer. Entries that never returned (a jump out of a handler, the
 //! end of a thread) are forgotten when the stack shows that they are gone.
 
-use super::{Role, Roles};
+use super::{BlockSize, Role, Roles};
 use std::collections::BTreeMap;
 use trace::stream::{Event, LockMode, Thread};
 
@@ -20,7 +20,14 @@ pub struct Call {
     pub caller: u64,
 }
 
+/// No block has so many bytes.
+const TOO_LARGE: u64 = 1 << 40;
+
 impl Call {
+    fn argument(&self, position: usize) -> u64 {
+        self.arguments.get(position).copied().unwrap_or(0)
+    }
+
     fn goes_on_as(&self, other: &Call) -> bool {
         (self.stack, self.caller, self.arguments[0]) == (other.stack, other.caller, other.arguments[0])
     }
@@ -138,6 +145,10 @@ fn begun(role: Role, call: &Call) -> Vec<Event> {
         Role::Free | Role::Reallocate | Role::ReallocateArray if first != 0 => {
             vec![Event::Freed { address: first, site }]
         }
+        Role::FreeTold(position) => match call.argument(position) {
+            0 => Vec::new(),
+            address => vec![Event::Freed { address, site }],
+        },
         _ => Vec::new(),
     }
 }
@@ -164,6 +175,12 @@ fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>)
         Role::AllocateArray => allocated(first.saturating_mul(second)),
         Role::AllocateAligned | Role::Reallocate => allocated(second),
         Role::ReallocateArray => allocated(second.saturating_mul(third)),
+        Role::AllocateTold(BlockSize::Bytes(bytes)) => allocated(bytes),
+        Role::AllocateTold(BlockSize::Argument(position)) => match call.argument(position) {
+            // Whoever has told that this is the size was wrong.
+            TOO_LARGE.. => Vec::new(),
+            bytes => allocated(bytes),
+        },
         _ => Vec::new(),
     }
 }
@@ -230,6 +247,25 @@ mod tests {
         calls.entered(1, MALLOC, call([32, 0, 0], 0x8f00));
         assert_eq!(calls.left(1, 0x7000, 0x8f00), []);
         assert_eq!(calls.left(1, 0x5000, 0x9000).len(), 1);
+    }
+
+    #[test]
+    fn functions_may_be_told_to_hand_out_memory() {
+        let get =
+            |size| Roles::from([(MALLOC, Role::AllocateTold(size)), (FREE, Role::FreeTold(1)), (LOCK, Role::Lock)]);
+        let mut calls = Calls::new(get(BlockSize::Argument(1)));
+        calls.entered(1, MALLOC, call([0x10, 48, 0], 0x9000));
+        assert_eq!(calls.entered(1, LOCK, call([0x10, 0, 0], 0x8f00)), [], "its own lock");
+        calls.left(1, 0, 0x8f00);
+        assert_eq!(calls.left(1, 0x5000, 0x9000), [Event::Allocated { address: 0x5000, size: 48, site: 0xca11 }]);
+        let freed = calls.entered(1, FREE, call([0x10, 0x5000, 0], 0x9000));
+        assert_eq!(freed, [Event::Freed { address: 0x5000, site: 0xca11 }]);
+        let mut calls = Calls::new(get(BlockSize::Bytes(64)));
+        calls.entered(1, MALLOC, call([0x5500_0000_0000, 0, 0], 0x9000));
+        assert_eq!(calls.left(1, 0x5000, 0x9000), [Event::Allocated { address: 0x5000, size: 64, site: 0xca11 }]);
+        let mut calls = Calls::new(get(BlockSize::Argument(0)));
+        calls.entered(1, MALLOC, call([0x5500_0000_0000, 0, 0], 0x9000));
+        assert_eq!(calls.left(1, 0x5000, 0x9000), [], "a pool is no size");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which functions of a recorded program play a role, and where they begin and return.
 
+use crate::allocators::{self, Allocator};
 use crate::show;
 use engine::{Mark, Marks};
 use session::stream::{Roles, role_of};
@@ -12,11 +13,12 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Of the process image in `log`; none if nothing is known of it.
-    pub fn of(recording: &Recording, log: u32) -> Functions {
+    /// Of the process image in `log`, and those that users have named; none if nothing is known of it.
+    pub fn of(recording: &Recording, log: u32, allocators: &[Allocator]) -> Functions {
         let mut functions = Functions::default();
         let Some(recorded) = show::recorded(recording, log) else { return functions };
-        for function in recorded.space.functions_meaning(role_of) {
+        let role = |symbol: &str| allocators::role_of(allocators, symbol).or_else(|| role_of(symbol));
+        for function in recorded.space.functions_meaning(role) {
             functions.roles.insert(function.start.0, function.meaning);
             functions.marks.insert(function.start.0, Mark::Entry);
             let returns = function.returns.iter().map(|at| (at.0, Mark::Exit));

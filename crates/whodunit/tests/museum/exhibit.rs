@@ -58,6 +58,8 @@ pub enum Kind {
     Deadlock,
     LostWakeup,
     Livelock,
+    /// A call ends in a way that nobody looks at.
+    Fault,
     /// Racy, and harmless.
     Benign,
     /// Neither racy nor faulty, whatever it looks like.
@@ -103,6 +105,8 @@ pub enum Access {
     /// A read and a write in one statement.
     Update,
     Free,
+    /// A call of the system or of a library.
+    Call,
     Lock,
     Wait,
     Wake,
@@ -214,6 +218,7 @@ impl Kind {
             Kind::Deadlock => "deadlock",
             Kind::LostWakeup => "lost-wakeup",
             Kind::Livelock => "livelock",
+            Kind::Fault => "fault",
             Kind::Benign => "benign",
             Kind::Lookalike => "lookalike",
         }
