@@ -86,14 +86,20 @@ impl Candidate<'_> {
         Some(Struck::Shorter(amount.cut(self.arguments, part)))
     }
 
+    fn reads(&self) -> bool {
+        matches!(self.call.class, Class::WaitsRead { .. })
+            || matches!(self.number(), libc::SYS_pread64 | libc::SYS_preadv)
+    }
+
     /// Whether what the descriptor leads to may take or give less: datagrams go as a whole, and so do small writes to pipes.
+    /// A disk may be full in the middle of a write; but what a file has, only a signal keeps from who reads.
     fn can_be_short(&self, total: u64) -> bool {
         const WHOLE: i32 = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_OOB | libc::MSG_ERRQUEUE;
         let descriptor = self.arguments[0] as i32;
         let flags = transfer::message_flags(self.number() as u64, self.arguments);
         let goes = match transfer::kind_of(descriptor) {
-            Kind::File => true,
-            Kind::Pipe => matches!(self.call.class, Class::WaitsRead { .. }) || total > PIPE_ATOMIC,
+            Kind::File => !self.reads() || self.engine.world().actions(self.context).can_interrupt(false),
+            Kind::Pipe => self.reads() || total > PIPE_ATOMIC,
             Kind::Socket => flags & WHOLE == 0 && transfer::is_stream(descriptor),
             Kind::Other => false,
         };

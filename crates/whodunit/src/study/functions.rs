@@ -3,7 +3,7 @@
 use crate::allocators::{self, Allocator};
 use crate::show;
 use engine::{Mark, Marks};
-use session::stream::{Roles, role_of};
+use session::stream::{Role, Roles, role_of};
 use trace::Recording;
 
 #[derive(Default)]
@@ -23,7 +23,9 @@ impl Functions {
             functions.marks.insert(function.start.0, Mark::Entry);
             let returns = function.returns.iter().map(|at| (at.0, Mark::Exit));
             let jumps = function.jumps.iter().map(|at| (at.0, Mark::Tail));
-            for (at, mark) in returns.chain(jumps) {
+            let through = function.stores.iter().filter(|_| function.meaning == Role::AllocateThrough);
+            let stores = through.map(|store| (store.at.0, Mark::Store { value: store.value, base: store.base }));
+            for (at, mark) in returns.chain(jumps).chain(stores) {
                 functions.marks.entry(at).or_insert(mark);
             }
         }

@@ -123,7 +123,9 @@ fn a_use_after_the_block_went_back_is_found() -> Result<(), String> {
 #[test]
 fn names_that_are_none_are_refused() -> Result<(), String> {
     let scratch = recorded("alloc-names", LATE)?;
-    for (word, expected) in [("slot_get:slot_gone", (3, "no function with the symbol slot_gone")), ("slot_get", (2, "NAME:FREE"))] {
+    for (word, expected) in
+        [("slot_get:slot_gone", (3, "no function with the symbol slot_gone")), ("slot_get", (2, "NAME:FREE"))]
+    {
         let mut command = Command::new(whodunit_binary());
         command.arg("races").arg(scratch.path("recording")).args(["--alloc", word]);
         let outcome = execute::command(&scratch, &mut command, Duration::from_secs(60))?;
