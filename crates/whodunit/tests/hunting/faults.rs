@@ -62,7 +62,7 @@ fn a_wait_that_ends_for_no_reason() {
 
 #[test]
 fn memory_that_runs_out() {
-    let expected = "thread 1: an allocation fails, in length_of_copy (program.c:";
+    let expected = "thread 1: an allocation fails, in allocate (program.c:";
     let (place, text) = finds("malloc_unchecked", "memory", "SIGSEGV in length_of_copy", &[expected]);
     assert!(text.contains("A program may choose to end when it gets no memory"), "{text}");
     let (_, shown) = told(&place.whodunit(&["replay", "latest"]).output().unwrap());
