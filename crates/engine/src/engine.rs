@@ -5,6 +5,7 @@ use crate::code::observe::{Marks, RecordFacts};
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault, RSP};
 use crate::debug::Debugging;
+use crate::faults::{Faultable, MappedCode};
 use crate::journal::Writing;
 use crate::observation::{
     self, Around, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter,
@@ -16,7 +17,7 @@ use crate::signals::frame::XState;
 use crate::syscalls::Filters;
 use crate::turn::{Turn, TurnStats, Watcher};
 use crate::world::World;
-use sched::ThreadId;
+use sched::{Faults, ThreadId};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,6 +45,8 @@ pub struct Options {
     pub filters: Vec<Vec<u8>>,
     /// What the guest is shown of the processor; none where it asks the processor itself. For replays the recording says it.
     pub shown: Option<Shown>,
+    /// What is to go wrong now and then, if anything.
+    pub faults: Option<Faults>,
 }
 
 /// Where the policy is asked besides where it must be.
@@ -123,6 +126,14 @@ pub trait Host: Send + Sync {
     /// Where a stopped thread is, by program counters, the innermost first.
     fn backtrace(&self, thread: &ThreadFacts) -> Vec<u64> {
         vec![thread.pc]
+    }
+    /// The same while the guest goes on, which must not notice.
+    fn callers(&self, thread: &ThreadFacts) -> Vec<u64> {
+        vec![thread.pc]
+    }
+    /// Where functions begin in the code that is mapped there to which faults can happen.
+    fn faultable(&self, _code: &MappedCode) -> Vec<(u64, Faultable)> {
+        Vec::new()
     }
     /// A replay ended before the guest did; tells the exit status.
     fn replay_stopped(&self, _stopped: &Stopped) -> u8 {
@@ -243,6 +254,10 @@ impl Engine {
     /// Where the thread is, by program counters, the innermost first.
     pub fn backtrace(&self, thread: u32, threads: &[ThreadFacts]) -> Vec<u64> {
         threads.iter().find(|facts| facts.id.0 == thread).map_or(Vec::new(), |facts| self.host.backtrace(facts))
+    }
+
+    pub fn host(&self) -> &dyn Host {
+        self.host.as_ref()
     }
 
     pub fn replay_stopped(&self, stopped: &Stopped) -> u8 {

@@ -13,6 +13,7 @@ use crate::code::points::Points;
 use crate::context::{self, RSP};
 use crate::debug::Debugger;
 use crate::engine::{Engine, Host, Options, Tape};
+use crate::faults::{self, Injector};
 use crate::journal::{self, Journal, Writing};
 use crate::kernel;
 use crate::observation;
@@ -82,13 +83,15 @@ pub fn launch(
         stack: stack.range.clone(),
         ..Process::default()
     };
-    let world = World::new(cache, space, inherited_actions(), process);
+    let mut world = World::new(cache, space, inherited_actions(), process);
+    world.injector = options.faults.clone().map(|faults| Injector::new(faults, loader_range(&files, &loaded)));
+    faults::look_at_program(&mut world, host.as_ref(), &loaded.mapped);
     files.name_thread();
     let tape = match journal {
         Some(journal) => {
             let writing = Writing::new(journal);
             writing.begin(fixed_span);
-            writing.points(&options.switching.points);
+            writing.points(world.cache.points.addresses());
             write_image(&writing, &loaded, &stack);
             Tape::Writing(Box::new(writing))
         }
@@ -148,6 +151,12 @@ pub fn replay(
     let replay = Replay::new(first, others, files, wishes, plan).under(debugger);
     // The recording says where it begins.
     start(world, (0, 0), options, policy, private, host, Tape::Replay(Box::new(replay)))
+}
+
+/// Where the dynamic loader lies; empty if there is none.
+fn loader_range(files: &files::Files, loaded: &image::Loaded) -> std::ops::Range<u64> {
+    let (low, high) = files.interpreter.as_ref().map_or((0, 0), |loader| loader.image.span());
+    loaded.loader_base.wrapping_add(low)..loaded.loader_base.wrapping_add(high)
 }
 
 fn observe(cache: &mut CodeCache, options: &Options) {

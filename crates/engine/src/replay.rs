@@ -34,7 +34,7 @@ use machine::{Handled, Machine, Pending};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard};
-use threads::facts_of;
+pub use threads::facts_of;
 use trace::event::{self, End, EndKind, Event, Instruction, Signal, SignalPlace};
 use trace::{Cursor, Record};
 use whatif::WhatIf;

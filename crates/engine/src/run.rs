@@ -7,6 +7,7 @@ use crate::code::points::stores;
 use crate::context::{Context, Fault, RAX, RDI, RSP, Standing};
 use crate::debug::{Debugging, Next};
 use crate::engine::Engine;
+use crate::faults;
 use crate::guest_code::LiveCode;
 use crate::instructions;
 use crate::kernel;
@@ -140,7 +141,10 @@ impl Driver {
             }
             Exit::Place { pc } if self.debugging.is_none() => {
                 context.pc = pc;
-                let passes = engine.replaying().is_none_or(|replay| replay.place(engine, context));
+                let passes = match engine.replaying() {
+                    Some(replay) => replay.place(engine, context),
+                    None => faults::at_function(engine, context),
+                };
                 self.passing = passes.then_some(context.thread);
                 self.passing.map_or(LOOK_UP, |_| engine.world().host_past(pc))
             }

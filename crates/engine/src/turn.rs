@@ -388,6 +388,27 @@ impl Turn {
         woken
     }
 
+    /// Who waits for a futex, in the order in which they came.
+    pub fn waiters(&self, address: u64) -> Vec<ThreadId> {
+        self.lock().futexes.get(&address).map_or(Vec::new(), |waiters| waiters.iter().map(|&(id, _)| id).collect())
+    }
+
+    /// Lets a waiter be woken before all others.
+    pub fn put_first(&self, address: u64, id: ThreadId) {
+        if let Some(waiters) = self.lock().futexes.get_mut(&address)
+            && let Some(place) = waiters.iter().position(|&(waiter, _)| waiter == id)
+            && let Some(waiter) = waiters.remove(place)
+        {
+            waiters.push_front(waiter);
+        }
+    }
+
+    /// Has a replay stop where the thread stands, right before an event: there it is switched to itself.
+    pub fn mark(&self, context: &Context) {
+        let me = ThreadId(context.thread);
+        self.lock().write_down(Reason::QuantumOver, me, me);
+    }
+
     /// Moves up to `count` waiters from one futex to another.
     pub fn requeue_futex(&self, from: u64, to: u64, count: u32) -> u32 {
         let mut state = self.lock();

@@ -3,6 +3,7 @@
 use crate::code::cache::CodeCache;
 use crate::code::hot::{Follower, Next};
 use crate::context::Context;
+use crate::faults::Injector;
 use crate::guest_code::LiveCode;
 use crate::kernel::{self, Arguments};
 use crate::signals::Actions;
@@ -25,6 +26,8 @@ pub struct World {
     /// Writable pages that are write-protected so that changes are noticed, each with the page whose translations
     /// would change: itself, or one that shows the same memory.
     guarded: BTreeMap<u64, u64>,
+    /// What goes wrong, if anything is to.
+    pub injector: Option<Injector>,
 }
 
 /// What the guest can find out about itself.
@@ -44,7 +47,8 @@ pub struct Process {
 
 impl World {
     pub fn new(cache: CodeCache, space: GuestSpace, actions: Actions, process: Process) -> World {
-        World { cache, space, actions, child_actions: BTreeMap::new(), process, guarded: BTreeMap::new() }
+        let (child_actions, guarded) = (BTreeMap::new(), BTreeMap::new());
+        World { cache, space, actions, child_actions, process, guarded, injector: None }
     }
 
     /// The signal dispositions that count for a thread.

@@ -4,7 +4,7 @@
 
 use crate::elf::Image;
 use crate::space::{AddressSpace, FileVma, GuestAddress, Module};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -22,6 +22,16 @@ pub struct NamedFunction<T> {
     pub returns: Vec<GuestAddress>,
     /// Jumps whose targets only the run knows: the last thing that some functions do, also through a linkage table.
     pub jumps: Vec<GuestAddress>,
+    /// Where it stores a whole register to just where another one points.
+    pub stores: Vec<RegisterStore>,
+}
+
+/// An instruction that stores a general register; registers are numbered as in encodings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterStore {
+    pub at: GuestAddress,
+    pub value: u8,
+    pub base: u8,
 }
 
 impl AddressSpace {
@@ -51,6 +61,11 @@ fn in_module<T: Copy>(module: &Module, meaning: &impl Fn(&str) -> Option<T>) -> 
             start: in_memory(start),
             returns: ways.returns.into_iter().map(in_memory).collect(),
             jumps: ways.jumps.into_iter().map(in_memory).collect(),
+            stores: ways
+                .stores
+                .into_iter()
+                .map(|(at, (value, base))| RegisterStore { at: in_memory(at), value, base })
+                .collect(),
         }
     });
     found.collect()
@@ -90,6 +105,20 @@ fn symbols(image: &Image) -> Vec<(String, u64, u64)> {
 struct WaysOut {
     returns: BTreeSet<u64>,
     jumps: BTreeSet<u64>,
+    stores: BTreeMap<u64, (u8, u8)>,
+}
+
+/// The registers of a store of a whole register to just where another one points.
+fn stored(instruction: &Instruction) -> Option<(u8, u8)> {
+    let base = instruction.memory_base();
+    let is_plain = instruction.code() == Code64::Mov_rm64_r64
+        && instruction.op0_kind() == OpKind::Memory
+        && instruction.memory_index() == Register::None
+        && instruction.memory_displacement64() == 0
+        && instruction.segment_prefix() == Register::None
+        && base.is_gpr64()
+        && base != Register::RSP;
+    is_plain.then(|| (instruction.op1_register().number() as u8, base.number() as u8))
 }
 
 /// A file's instructions.
@@ -112,6 +141,9 @@ impl Code<'_> {
                 }
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
                     open.push(instruction.near_branch_target());
+                }
+                FlowControl::Next => {
+                    ways.stores.extend(stored(instruction).map(|registers| (instruction.ip(), registers)))
                 }
                 _ => {}
             });
@@ -167,6 +199,17 @@ mod tests {
         };
         let malloc = found.iter().find(libc).expect("malloc of the C library");
         assert!(!malloc.returns.is_empty());
+    }
+
+    #[test]
+    fn stores_to_just_where_a_register_points() {
+        let decoded = |bytes: &[u8]| Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+        // mov [rbp+0], rdx; mov [rbx], rax; mov [rbx+8], rax; mov [rsp], rax; mov [rbx], eax
+        assert_eq!(stored(&decoded(&[0x48, 0x89, 0x55, 0x00])), Some((2, 5)));
+        assert_eq!(stored(&decoded(&[0x48, 0x89, 0x03])), Some((0, 3)));
+        for other in [&[0x48, 0x89, 0x43, 0x08][..], &[0x48, 0x89, 0x04, 0x24], &[0x89, 0x03]] {
+            assert_eq!(stored(&decoded(other)), None, "{other:x?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Who runs next. Policies see only what a recording also holds, so every choice can be replayed.
+//! Who runs next, and what goes wrong meanwhile. Policies see only what a recording also holds, so every choice can be replayed.
 //!
 //! This crate must not know the engine, clocks of the outside world, or unseeded randomness.
 #![forbid(unsafe_code)]
 
 mod delay;
+mod faults;
 mod pct;
 mod pending;
 mod pos;
@@ -15,6 +16,7 @@ mod toy;
 mod walk;
 
 pub use delay::Delay;
+pub use faults::{FaultKind, FaultKinds, Faults};
 pub use pct::Pct;
 pub use pos::Pos;
 pub use random::{Random, Rng};

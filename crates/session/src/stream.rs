@@ -13,7 +13,7 @@ mod detailed;
 mod outside;
 mod roles;
 
-pub use roles::{Role, role_of};
+pub use roles::{BlockSize, Role, role_of};
 
 use crate::interleaved::Interleaved;
 use calls::{Call, Calls, Inside};
@@ -176,6 +176,10 @@ impl<L: Listener> Flat for Teller<L> {
                 self.calls.entered(self.thread, pc, Call { arguments: [first, second, third], stack, caller })
             }
             (Mark::Exit, &[result, stack]) => self.calls.left(self.thread, result, stack),
+            (Mark::Store { .. }, &[value, base, stack]) => {
+                self.calls.stored(self.thread, value, base, stack);
+                Vec::new()
+            }
             (Mark::Tail, &[argument, stack]) => self.calls.jumped(self.thread, argument, stack),
             _ => Vec::new(),
         };

@@ -389,7 +389,7 @@ pub struct Change<'a> {
 }
 
 /// Instructions that are events of the clock besides branches, as long as the process image lasts. Comes right behind
-/// [`Start`]; a run without it counts branches alone.
+/// [`Start`], and again with all of them where code is mapped that has more; a run without it counts branches alone.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Points<'a> {
     /// Ascending.

@@ -7,8 +7,11 @@ use crate::replay::View;
 use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::stats::{self, Destination};
-use crate::voice;
-use engine::{Counts, Crash, Fault, Figures, Observer, Passed, PrivateFile, Program, Stats, Stopped, ThreadFacts};
+use crate::{faults, voice};
+use engine::{
+    Counts, Crash, Fault, Faultable, Figures, MappedCode, Observer, Passed, PrivateFile, Program, Stats, Stopped,
+    ThreadFacts,
+};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use program::copies::Copies;
 use program::source::SourceCache;
@@ -169,6 +172,14 @@ impl engine::Host for Terminal {
 
     fn backtrace(&self, thread: &ThreadFacts) -> Vec<u64> {
         with_room(&|| Scene::read(&self.copies).program_counters(thread))
+    }
+
+    fn callers(&self, thread: &ThreadFacts) -> Vec<u64> {
+        with_room(&|| Scene::glance(&self.copies).program_counters(thread))
+    }
+
+    fn faultable(&self, code: &MappedCode) -> Vec<(u64, Faultable)> {
+        faults::faultable(code)
     }
 
     fn passed(&self, passed: &Passed<'_>) {

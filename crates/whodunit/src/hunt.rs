@@ -6,6 +6,7 @@
 mod failure;
 mod ground;
 mod hunted;
+mod injected;
 mod order;
 mod progress;
 mod runner;
@@ -14,9 +15,10 @@ mod text;
 mod witness;
 
 pub use hunted::serve;
+pub use witness::own_place;
 
 use crate::recordings::{self, Trouble, conclude};
-use crate::{record, search as path, status, usage_error, voice};
+use crate::{faults, record, search as path, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use engine::Program;
@@ -51,6 +53,8 @@ EXAMPLES:
     whodunit replay --gdb latest
   Try 5000 schedules of one kind, and collect all failures:
     whodunit hunt -n 5000 --policy pct --keep-going -- ./queue-test
+  Cut reads and writes short, interrupt waits and wake threads for no reason meanwhile:
+    whodunit hunt --faults -- ./queue-test
   A run whose output differs has failed, too:
     whodunit hunt --expect-output good.txt -- ./sum 1 2 3";
 
@@ -105,6 +109,8 @@ pub struct Arguments {
     /// The program must write just this to standard output
     #[arg(long, value_name = "FILE")]
     expect_output: Option<PathBuf>,
+    #[command(flatten)]
+    faults: faults::Arguments,
     /// What the program reads on standard input, instead of nothing
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
@@ -162,6 +168,7 @@ fn quarry(arguments: &Arguments) -> Result<Quarry, ExitCode> {
         input: arguments.stdin.clone(),
         expected,
         fail_if: arguments.fail_if.clone(),
+        faults: arguments.faults.kinds(),
     })
 }
 
@@ -193,8 +200,10 @@ fn hunt(arguments: &Arguments, quarry: Quarry, plan: &Plan) -> Result<u8, Troubl
         }
         Err(NoRun::Stopped) => return Err(Trouble::Refused("stopped before the first schedule was over".to_owned())),
     };
+    let injected = injected::describe(&ground, &found, arguments.faults.kinds());
     let kept = keep(arguments, &ground, &found, &name)?;
     recordings::print(&text::render(&found, &kept, plan, recordings::paint()))?;
+    recordings::print(&injected)?;
     Ok(if found.groups.is_empty() { 0 } else { status::DIFFERENCE })
 }
 

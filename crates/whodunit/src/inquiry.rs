@@ -3,6 +3,7 @@
 //! An engine runs once in a process, so whoever wants to know something of a recording starts a replay of it in a process
 //! of its own ([`ask`]).
 
+use crate::allocators::Allocator;
 use crate::last_write;
 use crate::recordings::Trouble;
 use crate::study::{self, Study};
@@ -35,14 +36,18 @@ pub trait Inquiry: Send + Sync {
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
     LastWrite(last_write::Question),
-    Study(Study),
+    Study {
+        study: Study,
+        /// Functions that hand out memory besides those that everybody knows.
+        allocators: Vec<Allocator>,
+    },
 }
 
 impl Task {
     pub fn begin(self, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
         match self {
             Task::LastWrite(question) => Box::new(last_write::Search::new(question)),
-            Task::Study(study) => study::begin(study, recording, log),
+            Task::Study { study, allocators } => study::begin(study, &allocators, recording, log),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The `whodunit` command: hands over to the verbs and says how the process ends.
 
+mod allocators;
 mod count;
 mod doctor;
 mod environment;
 mod events;
+mod faults;
 mod findings_output;
 mod followed;
 mod gdb;

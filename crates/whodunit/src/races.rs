@@ -12,7 +12,7 @@ use crate::findings_output;
 use crate::naming::Naming;
 use crate::recordings::{Trouble, conclude, name_of};
 use crate::show::{self, Recorded};
-use crate::{pack, usage_error};
+use crate::{allocators, pack, usage_error};
 use analysis::suppressions::Suppressions;
 use clap::Args;
 use names::Names;
@@ -40,6 +40,7 @@ EXIT STATUS:
 EXAMPLES:
   whodunit races latest
   whodunit races server-3 --suppressions quiet.txt
+  whodunit races latest --alloc pool_get:pool_put:=64
   whodunit races latest --format sarif -o races.sarif";
 
 #[derive(Args, Debug)]
@@ -54,6 +55,8 @@ pub struct Arguments {
     /// Of this process or program, by the number that `whodunit show` gives it, instead of the first with threads
     #[arg(long, value_name = "N")]
     process: Option<u32>,
+    #[command(flatten)]
+    allocating: allocators::Arguments,
     #[command(flatten)]
     output: findings_output::OutputArguments,
 }
@@ -88,6 +91,7 @@ struct Subject<'a> {
     name: String,
     log: u32,
     recorded: Recorded,
+    allocating: &'a allocators::Arguments,
 }
 
 fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Findings, Recording), Trouble> {
@@ -95,7 +99,9 @@ fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Finding
     pack::warn_of_processor(&recording);
     let (log, recorded) = subject(&recording, arguments.process).map_err(Trouble::Refused)?;
     let name = user_name(recording.folder());
-    let subject = Subject { recording: &recording, name, log, recorded };
+    arguments.allocating.check(&recorded.space)?;
+    let allocating = &arguments.allocating;
+    let subject = Subject { recording: &recording, name, log, recorded, allocating };
     let findings = look(&subject, suppressions)?;
     Ok((findings, recording))
 }
@@ -134,7 +140,8 @@ fn look(subject: &Subject<'_>, suppressions: &[Suppressions]) -> Result<Findings
     }
     let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
     let names = Names::new(subject.recorded.space.clone(), naming);
-    let passes = Passes { folder: subject.recording.folder(), log: subject.log, names: &names };
+    let allocators = &subject.allocating.allocators;
+    let passes = Passes { folder: subject.recording.folder(), log: subject.log, names: &names, allocators };
     let seen = passes.look()?;
     verdicts::judge(&mut findings, &seen, &names, suppressions, subject);
     Ok(findings)

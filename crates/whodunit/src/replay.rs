@@ -9,6 +9,7 @@ use clap::Args;
 use engine::{Marks, Observation, Options, Program, Stopped, Wishes};
 use program::copies::Copies;
 use program::space::parse_maps;
+use sched::FaultKinds;
 use session::rerun::Plan;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -113,6 +114,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         filters: Vec::new(),
         shown: None,
         switching: engine::Switching::default(),
+        faults: None,
     };
     let settings = settings(!arguments.no_report && !arguments.check);
     let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());
@@ -150,6 +152,7 @@ fn settings(report: bool) -> Settings {
         on_deadlock: OnDeadlock::Wait,
         report,
         cache_mebibytes: DEFAULT_CACHE,
+        faults: FaultKinds::default(),
     }
 }
 

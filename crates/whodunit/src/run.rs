@@ -3,7 +3,7 @@
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::start::{Recording, Start};
 use crate::stats::Destination;
-use crate::{environment, search, status, usage_error, voice};
+use crate::{environment, faults, search, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args};
 use engine::{Observation, PrivateFile, Program, Switching, Wanted};
@@ -29,6 +29,8 @@ EXAMPLES:
     whodunit run -- ./server --port 8080
   Try another order of threads:
     whodunit run --policy random --seed 7 -- ./server
+  See what becomes of the program if reads and writes are cut short, and signals interrupt its waits:
+    whodunit run --faults=short,eintr --seed 3 -- ./server
   Keep figures of the run:
     whodunit run --stats=figures.json -- make test";
 
@@ -64,6 +66,9 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB", default_value_t = DEFAULT_CACHE,
           value_parser = RangedU64ValueParser::<u64>::new().range(4..=DEFAULT_CACHE))]
     cache_size: u64,
+
+    #[command(flatten)]
+    faults: faults::Arguments,
 
     /// Say nothing if the program crashes
     #[arg(long)]
@@ -140,6 +145,7 @@ impl Arguments {
             on_deadlock: self.on_deadlock,
             report: !self.no_report,
             cache_mebibytes: self.cache_size,
+            faults: self.faults.kinds(),
         }
     }
 

@@ -40,6 +40,11 @@ impl Scene {
     /// Looks at this process. What cannot be read counts as absent; in a replay, files may be copies.
     pub fn read(copies: &Arc<Copies>) -> Scene {
         make_room_for_files();
+        Scene::glance(copies)
+    }
+
+    /// The same while the program goes on, which must not notice: where it has used up its descriptors, less is known.
+    pub fn glance(copies: &Arc<Copies>) -> Scene {
         let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
         Scene::new(&String::from_utf8_lossy(&maps), OwnMemory::open(), copies)
     }

@@ -1,8 +1,9 @@
 //! How a program is run: what `run` was told, and what followed programs inherit.
 
+use crate::faults;
 use clap::ValueEnum;
 use engine::Level;
-use sched::{Policy, Random, RoundRobin};
+use sched::{FaultKinds, Faults, Policy, Random, RoundRobin};
 
 pub const DEFAULT_QUANTUM: u64 = 200_000;
 pub const DEFAULT_CACHE: u64 = 512;
@@ -58,6 +59,8 @@ pub struct Settings {
     pub report: bool,
     /// Room for translated code.
     pub cache_mebibytes: u64,
+    /// What is made to go wrong.
+    pub faults: FaultKinds,
 }
 
 impl Settings {
@@ -68,11 +71,16 @@ impl Settings {
         }
     }
 
+    /// What goes wrong, if anything is to.
+    pub fn new_faults(&self) -> Option<Faults> {
+        (!self.faults.is_empty()).then(|| Faults::new(self.faults, self.seed))
+    }
+
     /// One word from which [`Settings::decode`] makes the same settings.
     pub fn encode(&self) -> String {
-        let Settings { seed, quantum, policy, on_deadlock, report, cache_mebibytes } = *self;
-        let (policy, on_deadlock) = (name_of(policy), name_of(on_deadlock));
-        format!("{seed}:{quantum}:{policy}:{on_deadlock}:{report}:{cache_mebibytes}")
+        let Settings { seed, quantum, policy, on_deadlock, report, cache_mebibytes, faults } = *self;
+        let (policy, on_deadlock, faults) = (name_of(policy), name_of(on_deadlock), faults::encode(faults));
+        format!("{seed}:{quantum}:{policy}:{on_deadlock}:{report}:{cache_mebibytes}:{faults}")
     }
 
     pub fn decode(word: &str) -> Option<Settings> {
@@ -85,6 +93,7 @@ impl Settings {
             on_deadlock: OnDeadlock::from_str(next()?, false).ok()?,
             report: next()?.parse().ok()?,
             cache_mebibytes: next()?.parse().ok()?,
+            faults: faults::decode(next()?)?,
         };
         next().is_none().then_some(settings)
     }
@@ -98,14 +107,16 @@ pub fn name_of(value: impl ValueEnum) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sched::FaultKind;
 
     #[test]
     fn what_is_encoded_is_decoded() {
         for policy in [PolicyName::RoundRobin, PolicyName::Random] {
             for on_deadlock in [OnDeadlock::Report, OnDeadlock::Wait] {
                 for report in [false, true] {
-                    let settings =
-                        Settings { seed: u64::MAX, quantum: 1, policy, on_deadlock, report, cache_mebibytes: 4 };
+                    let (seed, quantum, cache_mebibytes) = (u64::MAX, 1, 4);
+                    let faults = [FaultKind::Short, FaultKind::Order].into_iter().filter(|_| report).collect();
+                    let settings = Settings { seed, quantum, policy, on_deadlock, report, cache_mebibytes, faults };
                     assert_eq!(Settings::decode(&settings.encode()), Some(settings));
                 }
             }
@@ -114,11 +125,18 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        let good = "0:50000:round-robin:report:true:512";
+        let good = "0:50000:round-robin:report:true:512:";
         assert!(Settings::decode(good).is_some());
-        for bad in
-            ["", "0", "0:0:random:wait:true:4", "0:1:fair:wait:true:4", "0:1:random:wait:maybe:4", &format!("{good}:")]
-        {
+        for bad in [
+            "",
+            "0",
+            "0:0:random:wait:true:4:",
+            "0:1:fair:wait:true:4:",
+            "0:1:random:wait:maybe:4:",
+            "0:1:random:wait:true:4",
+            "0:1:random:wait:true:4:all",
+            &format!("{good}:"),
+        ] {
             assert_eq!(Settings::decode(bad), None, "{bad}");
         }
     }

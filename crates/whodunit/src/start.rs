@@ -73,6 +73,7 @@ impl Start {
             switching: self.switching,
             filters: self.filters,
             shown,
+            faults: self.settings.new_faults(),
         };
         let made = self.recording.map(|recording| journal(recording, &self.program, self.settings, policy_name));
         let journal = match made {

@@ -4,6 +4,7 @@ mod functions;
 pub mod lines;
 pub mod races;
 
+use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
 use analysis::races::Surveyed;
 use engine::{Marks, Observation, Observer, Passed};
@@ -41,8 +42,8 @@ struct Studying<S> {
     marks: Marks,
 }
 
-pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
-    let functions = Functions::of(recording, log);
+pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log: u32) -> Box<dyn Inquiry> {
+    let functions = Functions::of(recording, log, allocators);
     match study {
         Study::Lines(selection) => {
             let detail = lines::Lines::detail(&selection);

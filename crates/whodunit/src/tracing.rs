@@ -13,7 +13,7 @@ use crate::recordings::{Trouble, conclude, name_of};
 use crate::show::{self, Recorded};
 use crate::study::Study;
 use crate::study::lines::{Kind, Line, Told};
-use crate::{pack, usage_error};
+use crate::{allocators, pack, usage_error};
 use clap::{Args, ValueEnum};
 use program::whereabouts::Where;
 use std::ffi::OsString;
@@ -75,6 +75,8 @@ pub struct Arguments {
     /// Of this process or program, by the number that `whodunit show` gives it, instead of the first
     #[arg(long, value_name = "N")]
     process: Option<u32>,
+    #[command(flatten)]
+    allocating: allocators::Arguments,
     /// How the events are written
     #[arg(long, value_enum, default_value_t = Format::Json)]
     format: Format,
@@ -113,12 +115,14 @@ fn tell(arguments: &Arguments, places: &[Where]) -> Result<(), Trouble> {
     pack::warn_of_processor(&recording);
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     let recorded = recorded(&recording, log)?;
+    arguments.allocating.check(&recorded.space)?;
     let mut naming = Naming::new(&recording, log, &recorded);
     let selection = wanted::selection(arguments, places, &recording, &recorded, &naming)?;
     let until = selection.to.and_then(|to| to.checked_add(1));
     let subject = Subject { folder: recording.folder(), log, until };
     let mut out = open(arguments)?;
-    let child = inquiry::start(&subject, &Task::Study(Study::Lines(selection)))?;
+    let allocators = arguments.allocating.allocators.clone();
+    let child = inquiry::start(&subject, &Task::Study { study: Study::Lines(selection), allocators })?;
     let mut form: Box<dyn Form + '_> = match arguments.format {
         Format::Json => Box::new(json::Lines::new(&mut out)),
         Format::Perfetto => Box::new(perfetto::Trace::new(&mut out, log)),

@@ -8,6 +8,7 @@ mod workplace;
 
 mod hunting {
     mod bad_input;
+    mod faults;
     mod finding;
     mod place;
     mod recorded;

@@ -57,13 +57,13 @@ guest_programs! {
         aba_stack accidental_order aget_offsets apache_cache_evict apache_cache_size
         apache_idle_workers apache_log_buffer apache_log_overflow apache_reference_count b_account
         c_list cherokee_buffer cleared_request ctrace_double_free ctrace_id deep_propagation
-        endless_loop esmt_figure_4 event_set_twice fft_end_time fmm_timestamp full_queues
+        eintr_ignored endless_loop esmt_figure_4 event_set_twice fft_end_time fmm_timestamp full_queues
         gist_figure_11 join_with_lock l_proc_sweep locon_figure_3 locon_figure_4 lost_wakeup_flag
-        memcached_increment memcached_reply mozilla_current_script mozilla_file_names
+        malloc_unchecked memcached_increment memcached_reply mozilla_current_script mozilla_file_names
         mozilla_property mozilla_shutdown mozilla_statistics mysql_log_closed mysql_new_log
         mysql_proc_info mysql_table_log mysql_two_sections nested_monitor opposite_writes
         pbzip2_condition pbzip2_dangling pbzip2_queue philosophers resource_limit ring_election
-        rwlock_upgrade s_buffer s_counter smcm_two_writes sqlite_recursive_lock stale_cache
+        rwlock_upgrade s_buffer s_counter short_write smcm_two_writes spurious_wakeup sqlite_recursive_lock stale_cache
         stolen_item switch_table trace_switched_on transfer_deadlock transmission_bandwidth
         two_delays
     }

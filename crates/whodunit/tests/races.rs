@@ -9,6 +9,7 @@ mod exhibit;
 // Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
 #[path = "races"]
 mod races {
+    mod allocators;
     mod exhibits;
     mod looking;
     mod race_free;

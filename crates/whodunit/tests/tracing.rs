@@ -15,6 +15,7 @@ mod workplace;
 #[path = "tracing"]
 mod tracing {
     mod bad_input;
+    mod blocks;
     mod known;
     mod perfetto;
     mod place;

@@ -46,21 +46,29 @@ pub enum Mark {
     Exit,
     /// A jump that may leave the function for another: RDI, which is that one's first argument, and RSP.
     Tail,
+    /// A store of the register `value` to where the register `base` points: both, and RSP.
+    Store { value: u8, base: u8 },
 }
 
 impl Mark {
     /// Which registers, by number.
-    pub fn registers(self) -> &'static [u8] {
-        match self {
-            Mark::Entry => &[7, 6, 2, 1, 4],
-            Mark::Exit => &[0, 4],
-            Mark::Tail => &[7, 4],
-        }
+    pub fn registers(self) -> impl Iterator<Item = u8> {
+        let (registers, count) = match self {
+            Mark::Entry => ([7, 6, 2, 1, 4], 5),
+            Mark::Exit => ([0, 4, 0, 0, 0], 2),
+            Mark::Tail => ([7, 4, 0, 0, 0], 2),
+            Mark::Store { value, base } => ([value, base, 4, 0, 0], 3),
+        };
+        registers.into_iter().take(count)
     }
 
     /// How many words are written down.
     pub fn words(self) -> usize {
-        self.registers().len() + usize::from(self == Mark::Entry)
+        match self {
+            Mark::Entry => 6,
+            Mark::Exit | Mark::Tail => 2,
+            Mark::Store { .. } => 3,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Points: instructions that are events of the clock because somebody wants threads to change places there.
 //!
-//! A set of points belongs to a run from its first instruction on, and to its recording: the clock counts them. Only
+//! A set of points belongs to a run, and to its recording: the clock counts them, from the first instruction of the run on,
+//! or of the file that they are in. Only
 //! instructions that run on to the next one can be points, so that a point is passed exactly when its instruction is.
 
 use guest::instruction::{memory_used, x87_pointer_stored};
@@ -13,6 +14,15 @@ pub struct Points(BTreeSet<u64>);
 impl Points {
     pub fn new(addresses: BTreeSet<u64>) -> Points {
         Points(addresses)
+    }
+
+    pub fn addresses(&self) -> &BTreeSet<u64> {
+        &self.0
+    }
+
+    /// Adds points in code that nobody has run.
+    pub fn add(&mut self, addresses: impl Iterator<Item = u64>) {
+        self.0.extend(addresses);
     }
 
     pub fn is_empty(&self) -> bool {

@@ -192,7 +192,10 @@ impl Machine {
             | libc::SYS_brk
             | libc::SYS_shmdt
             | libc::SYS_madvise => {
-                let got = syscalls::redo_mapping(engine, number, arguments);
+                if is_refused_move(pending, result) {
+                    return Ok(());
+                }
+                let got = syscalls::redo_mapping(engine, number, as_granted(pending, result));
                 if got != result {
                     return Err(format!("the result {got:#x}"));
                 }
@@ -351,6 +354,20 @@ impl Machine {
             memory: None,
         }))
     }
+}
+
+/// Whether there was no memory for moving or growing a mapping, which then is as it was.
+fn is_refused_move(pending: Pending, result: i64) -> bool {
+    let Pending { number, arguments } = pending;
+    let leaves_all = arguments[3] & libc::MREMAP_FIXED as u64 == 0;
+    number as i64 == libc::SYS_mremap && leaves_all && result == syscalls::error(libc::ENOMEM)
+}
+
+/// The arguments of a change of mappings, as far as it was carried out: a break that was not granted was only asked for.
+fn as_granted(pending: Pending, result: i64) -> Arguments {
+    let Pending { number, arguments } = pending;
+    let is_refused = number as i64 == libc::SYS_brk && result as u64 != arguments[0];
+    if is_refused { [0; 6] } else { arguments }
 }
 
 /// Writes to the guest's memory what came from outside.

@@ -66,6 +66,15 @@ impl Action {
     }
 }
 
+/// Signals by which people and the system end programs.
+const ENDING: [i32; 7] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGXCPU, libc::SIGXFSZ];
+
+/// Signals that nobody sends to change what a program waits for: faults, and two that the C library reserves for itself.
+fn is_internal(signal: i32) -> bool {
+    matches!(signal, 32 | 33) || SYNCHRONOUS.contains(&signal)
+}
+
 /// The guest's signal dispositions, indexed by signal number.
 #[derive(Clone)]
 pub struct Actions([Action; 65]);
@@ -87,10 +96,17 @@ impl Actions {
 
     /// Whether any signal that people send has a handler that could still change what the program waits for.
     pub fn any_handler(&self) -> bool {
-        // The C library reserves 32 and 33 for its own use.
-        (1..=64).any(|signal| {
-            !matches!(signal, 32 | 33) && !SYNCHRONOUS.contains(&signal) && self.get(signal).has_handler()
-        })
+        (1..=64).any(|signal| !is_internal(signal) && self.get(signal).has_handler())
+    }
+
+    /// Whether a signal may interrupt a call and the program go on; a call that starts again needs a handler that does not
+    /// want that. Handlers of signals that end programs clean up, and end them too.
+    pub fn can_interrupt(&self, restarts: bool) -> bool {
+        let ends = |handler: u64| ENDING.iter().any(|&signal| self.get(signal).handler == handler);
+        let interrupts = |action: Action| {
+            action.has_handler() && !(restarts && action.has(libc::SA_RESTART)) && !ends(action.handler)
+        };
+        (1..=64).any(|signal| !is_internal(signal) && interrupts(self.get(signal)))
     }
 
     /// After `execve`, handlers are gone and ignored signals stay ignored.

@@ -5,6 +5,7 @@
 use super::error;
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::faults;
 use crate::journal::write_down;
 use crate::kernel::{self, Arguments};
 use crate::turn::{Outcome, Wait};
@@ -20,6 +21,9 @@ pub fn futex(engine: &Engine, context: &mut Context, arguments: Arguments) -> i6
     let command = operation as i32 & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
     if address % 4 != 0 {
         return error(libc::EINVAL);
+    }
+    if engine.options.faults.is_some() && wakes(command) {
+        faults::reorder_waiters(engine, context, address);
     }
     let private = operation as i32 & libc::FUTEX_PRIVATE_FLAG != 0;
     if !private && is_shared(engine, address) {
@@ -59,6 +63,25 @@ pub fn futex(engine: &Engine, context: &mut Context, arguments: Arguments) -> i6
 }
 
 const FUTEX_LOCK_PI2: i32 = 13;
+
+fn wakes(command: i32) -> bool {
+    const WAKES: [i32; 6] = [
+        libc::FUTEX_WAKE,
+        libc::FUTEX_WAKE_BITSET,
+        libc::FUTEX_REQUEUE,
+        libc::FUTEX_CMP_REQUEUE,
+        libc::FUTEX_WAKE_OP,
+        libc::FUTEX_UNLOCK_PI,
+    ];
+    WAKES.contains(&command)
+}
+
+/// Whether the call waits for a wake, as things are.
+pub fn would_wait(arguments: Arguments) -> bool {
+    let [address, operation, value, ..] = arguments;
+    let command = operation as i32 & libc::FUTEX_CMD_MASK;
+    matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) && kernel::read::<u32>(address) == Ok(value as u32)
+}
 
 /// Whether the call waits, and not for ever.
 pub fn waits_limited(arguments: Arguments) -> bool {

@@ -3,6 +3,7 @@
 use super::error;
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::faults;
 use crate::journal::{self, write_down};
 use crate::kernel::{self, Arguments};
 use crate::space::{PAGE, Protection, Shared};
@@ -54,12 +55,16 @@ pub fn map(engine: &Engine, context: &Context, mut arguments: Arguments) -> i64 
         let length = range.end - range.start;
         world.add_mapping(range, Protection(protection as u32 & 7), shared);
         drop(world);
+        let mapped = journal::mapped(context, result as u64, length, arguments);
         write_down(engine, |writing| {
-            writing.journal().map(&journal::mapped(context, result as u64, length, arguments));
+            writing.journal().map(&mapped);
             if is_shared {
                 writing.begin_sharing();
             }
         });
+        if engine.options.faults.is_some() {
+            faults::look_at_mapping(engine, &mapped);
+        }
     }
     result
 }

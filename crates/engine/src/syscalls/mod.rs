@@ -4,6 +4,7 @@
 mod beside;
 mod clone;
 mod exec;
+mod faults;
 mod files;
 mod filter;
 mod futex;
@@ -22,6 +23,7 @@ use guest::syscall::{self, Class, Restart, Syscall};
 use trace::event::SignalPlace;
 
 pub use exec::FILTER;
+use faults::Struck;
 pub use filter::Filters;
 
 /// What becomes of the thread after a system call.
@@ -101,28 +103,14 @@ fn carry_out(
     if !is_about_mappings(number) {
         engine.world().open_for_call(&arguments);
     }
-    let result = match call.class {
-        Class::Prompt => prompt(engine, number, arguments),
-        Class::Absent => kernel::call(number, arguments),
-        Class::WaitsRead { fd_arg } => {
-            let fd = arguments[fd_arg as usize] as i32;
-            transfer::transfer(engine, context, number, arguments, fd, libc::POLLIN)
-        }
-        Class::WaitsWrite { fd_arg } => {
-            let fd = arguments[fd_arg as usize];
-            memory::object_changes(engine, fd);
-            if engine.options.switching.patience.is_some() {
-                engine.turn.note_progress();
-            }
-            transfer::transfer(engine, context, number, arguments, fd as i32, libc::POLLOUT)
-        }
-        Class::WaitsMany => waiting::many(engine, context, number, arguments),
-        Class::WaitsTime => waiting::time(engine, context, number, arguments),
-        Class::Waits => waiting::anything(engine, context, number, arguments),
-        Class::Emulated => match emulated(engine, context, number, arguments) {
-            Answer::Result(result) => result,
-            Answer::Flow(flow) => return flow,
-        },
+    let answer = match faults::strike(engine, context, call, arguments) {
+        None => perform(engine, context, call.class, number, arguments),
+        Some(Struck::Result(result)) => result.into(),
+        Some(Struck::Shorter(shorter)) => perform(engine, context, call.class, number, shorter.arguments()),
+    };
+    let result = match answer {
+        Answer::Result(result) => result,
+        Answer::Flow(flow) => return flow,
     };
     let result =
         if call.class == Class::Emulated { result } else { retry_if_guarded(engine, number, arguments, result) };
@@ -141,6 +129,31 @@ fn carry_out(
         writing.call(context, number, arguments, result, prepared);
     }
     Flow::Goes
+}
+
+/// Does what the call asks for.
+fn perform(engine: &'static Engine, context: &mut Context, class: Class, number: u64, arguments: Arguments) -> Answer {
+    let result = match class {
+        Class::Prompt => prompt(engine, number, arguments),
+        Class::Absent => kernel::call(number, arguments),
+        Class::WaitsRead { fd_arg } => {
+            let fd = arguments[fd_arg as usize] as i32;
+            transfer::transfer(engine, context, number, arguments, fd, libc::POLLIN)
+        }
+        Class::WaitsWrite { fd_arg } => {
+            let fd = arguments[fd_arg as usize];
+            memory::object_changes(engine, fd);
+            if engine.options.switching.patience.is_some() {
+                engine.turn.note_progress();
+            }
+            transfer::transfer(engine, context, number, arguments, fd as i32, libc::POLLOUT)
+        }
+        Class::WaitsMany => waiting::many(engine, context, number, arguments),
+        Class::WaitsTime => waiting::time(engine, context, number, arguments),
+        Class::Waits => waiting::anything(engine, context, number, arguments),
+        Class::Emulated => return emulated(engine, context, number, arguments),
+    };
+    result.into()
 }
 
 /// Whether an interrupted call is made again where the handler asks for that. Those that have waited for a part of a

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// What a descriptor leads to, as far as waiting goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     /// Nobody else has to act for the call to finish.
     File,
     Pipe,
@@ -20,7 +20,7 @@ enum Kind {
 }
 
 /// A pipe that is ready takes this much at once.
-const PIPE_ATOMIC: u64 = 4096;
+pub const PIPE_ATOMIC: u64 = 4096;
 const MOST_PARTS: u64 = 1024;
 const NO_WAIT: u64 = libc::RWF_NOWAIT as u64;
 /// The position that stands for the descriptor's own.
@@ -55,7 +55,7 @@ pub fn transfer(
     }
 }
 
-fn kind_of(fd: i32) -> Kind {
+pub fn kind_of(fd: i32) -> Kind {
     let mut status = [0u64; 18];
     kernel::call(libc::SYS_fstat as u64, [fd as u64, status.as_mut_ptr() as u64, 0, 0, 0, 0]);
     match status[3] as u32 & libc::S_IFMT {
@@ -67,13 +67,27 @@ fn kind_of(fd: i32) -> Kind {
 }
 
 /// Whether calls on the descriptor wait at all.
-fn waits(fd: i32) -> bool {
-    let flags = kernel::call(libc::SYS_fcntl as u64, [fd as u64, libc::F_GETFL as u64, 0, 0, 0, 0]);
-    flags >= 0 && flags as i32 & libc::O_NONBLOCK == 0
+pub fn waits(fd: i32) -> bool {
+    status_flags(fd).is_some_and(|flags| flags & libc::O_NONBLOCK == 0)
+}
+
+/// The status flags of an open descriptor.
+pub fn status_flags(fd: i32) -> Option<i32> {
+    i32::try_from(kernel::call(libc::SYS_fcntl as u64, [fd as u64, libc::F_GETFL as u64, 0, 0, 0, 0]))
+        .ok()
+        .filter(|flags| *flags >= 0)
+}
+
+/// Whether a socket's data is a stream, which may be cut anywhere.
+pub fn is_stream(fd: i32) -> bool {
+    let (mut kind, mut size) = (0i32, 4u32);
+    let (kind_at, size_at) = ((&raw mut kind) as u64, (&raw mut size) as u64);
+    let arguments = [fd as u64, libc::SOL_SOCKET as u64, libc::SO_TYPE as u64, kind_at, size_at, 0];
+    kernel::call(libc::SYS_getsockopt as u64, arguments) == 0 && kind == libc::SOCK_STREAM
 }
 
 /// The flags of a socket call.
-fn message_flags(number: u64, arguments: Arguments) -> i32 {
+pub fn message_flags(number: u64, arguments: Arguments) -> i32 {
     match number as i64 {
         libc::SYS_recvfrom | libc::SYS_sendto | libc::SYS_recvmmsg | libc::SYS_sendmmsg => arguments[3] as i32,
         libc::SYS_recvmsg | libc::SYS_sendmsg => arguments[2] as i32,
@@ -82,7 +96,7 @@ fn message_flags(number: u64, arguments: Arguments) -> i32 {
 }
 
 /// Whether the call itself asks not to wait, or asks for what is never waited for.
-fn never_waits(number: u64, arguments: Arguments) -> bool {
+pub fn never_waits(number: u64, arguments: Arguments) -> bool {
     match number as i64 {
         libc::SYS_preadv2 | libc::SYS_pwritev2 => arguments[5] & NO_WAIT != 0,
         _ => message_flags(number, arguments) & (libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_OOB) != 0,
@@ -313,7 +327,7 @@ fn read_words<const COUNT: usize>(address: u64) -> Option<[u64; COUNT]> {
     Some(words)
 }
 
-fn read_parts(address: u64, count: u64) -> Option<Vec<[u64; 2]>> {
+pub fn read_parts(address: u64, count: u64) -> Option<Vec<[u64; 2]>> {
     (count <= MOST_PARTS).then_some(())?;
     (0..count).map(|index| kernel::read(address + 16 * index).ok()).collect()
 }

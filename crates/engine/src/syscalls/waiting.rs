@@ -155,6 +155,11 @@ fn deadline_of(number: u64, arguments: Arguments) -> Option<Deadline> {
     }
 }
 
+/// Whether a poll may wait at all.
+pub fn takes_time(number: u64, arguments: Arguments) -> bool {
+    matches!(deadline_of(number, arguments), Some(Deadline::At(_) | Deadline::Never))
+}
+
 const SYS_EPOLL_PWAIT2: i64 = 441;
 
 /// The same call with a timeout of zero; the second part keeps the zero alive.
@@ -313,6 +318,20 @@ fn sleep(engine: &Engine, context: &mut Context, left: Duration, rest: u64) -> i
             }
             error(libc::EINTR)
         }
+    }
+}
+
+/// Tells the guest that all is left of the time that it wanted to sleep, where it wants to know.
+pub fn leave_all(number: u64, arguments: Arguments) {
+    let (request, rest) = match number as i64 {
+        libc::SYS_nanosleep => (arguments[0], arguments[1]),
+        _ if arguments[1] as i32 & libc::TIMER_ABSTIME == 0 => (arguments[2], arguments[3]),
+        _ => return,
+    };
+    if rest != 0
+        && let Ok(time) = kernel::read::<[u64; 2]>(request)
+    {
+        store(rest, time);
     }
 }
 

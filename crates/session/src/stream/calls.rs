@@ -3,7 +3,7 @@
 //! A return belongs to the entry with the same stack pointer. Entries that never returned (a jump out of a handler, the
 //! end of a thread) are forgotten when the stack shows that they are gone.
 
-use super::{Role, Roles};
+use super::{BlockSize, Role, Roles};
 use std::collections::BTreeMap;
 use trace::stream::{Event, LockMode, Thread};
 
@@ -20,7 +20,14 @@ pub struct Call {
     pub caller: u64,
 }
 
+/// No block has so many bytes.
+const TOO_LARGE: u64 = 1 << 40;
+
 impl Call {
+    fn argument(&self, position: usize) -> u64 {
+        self.arguments.get(position).copied().unwrap_or(0)
+    }
+
     fn goes_on_as(&self, other: &Call) -> bool {
         (self.stack, self.caller, self.arguments[0]) == (other.stack, other.caller, other.arguments[0])
     }
@@ -39,6 +46,8 @@ struct State {
     calls: Vec<(Role, Call)>,
     /// How many of them hand out memory.
     allocators: usize,
+    /// What the innermost has stored where its caller wants the address of a block.
+    stored: Option<u64>,
 }
 
 pub struct Calls {
@@ -89,11 +98,26 @@ impl Calls {
         let Some((role, call)) = state.calls.last().copied().filter(|(_, call)| call.stack == stack) else {
             return Vec::new();
         };
+        let stored = state.stored.take();
         state.leave();
         if state.allocators > 0 {
             return Vec::new();
         }
-        ended(role, &call, result, &self.pointers)
+        match (role, stored) {
+            (Role::AllocateThrough, Some(address)) => given_through(&call, result, address),
+            _ => ended(role, &call, result, &self.pointers),
+        }
+    }
+
+    /// A function stores something to `base`.
+    pub fn stored(&mut self, thread: Thread, value: u64, base: u64, stack: u64) {
+        let Some(state) = self.threads.get_mut(&thread) else { return };
+        let is_wanted = |(role, call): &(Role, Call)| {
+            *role == Role::AllocateThrough && call.stack > stack && call.arguments[0] == base
+        };
+        if state.calls.last().is_some_and(is_wanted) {
+            state.stored = Some(value);
+        }
     }
 
     /// A function may be about to go on as another. Most are that one's call from then on; what `calloc` gives is what it
@@ -109,6 +133,7 @@ impl Calls {
 
 impl State {
     fn enter(&mut self, role: Role, call: Call) {
+        self.stored = None;
         self.allocators += usize::from(role.is_allocator());
         self.calls.push((role, call));
     }
@@ -138,8 +163,19 @@ fn begun(role: Role, call: &Call) -> Vec<Event> {
         Role::Free | Role::Reallocate | Role::ReallocateArray if first != 0 => {
             vec![Event::Freed { address: first, site }]
         }
+        Role::FreeTold(position) => match call.argument(position) {
+            0 => Vec::new(),
+            address => vec![Event::Freed { address, site }],
+        },
         _ => Vec::new(),
     }
+}
+
+/// What a return tells of a function that has stored the address of its block.
+fn given_through(call: &Call, result: u64, address: u64) -> Vec<Event> {
+    let is_given = result & 0xffff_ffff == 0 && address != 0;
+    let block = Event::Allocated { address, size: call.arguments[2], site: call.caller };
+    is_given.then_some(block).into_iter().collect()
 }
 
 /// What a return tells.
@@ -164,6 +200,12 @@ fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>)
         Role::AllocateArray => allocated(first.saturating_mul(second)),
         Role::AllocateAligned | Role::Reallocate => allocated(second),
         Role::ReallocateArray => allocated(second.saturating_mul(third)),
+        Role::AllocateTold(BlockSize::Bytes(bytes)) => allocated(bytes),
+        Role::AllocateTold(BlockSize::Argument(position)) => match call.argument(position) {
+            // Whoever has told that this is the size was wrong.
+            TOO_LARGE.. => Vec::new(),
+            bytes => allocated(bytes),
+        },
         _ => Vec::new(),
     }
 }
@@ -230,6 +272,38 @@ mod tests {
         calls.entered(1, MALLOC, call([32, 0, 0], 0x8f00));
         assert_eq!(calls.left(1, 0x7000, 0x8f00), []);
         assert_eq!(calls.left(1, 0x5000, 0x9000).len(), 1);
+    }
+
+    #[test]
+    fn a_block_may_be_given_through_an_argument() {
+        let mut calls = Calls::new(Roles::from([(MALLOC, Role::AllocateThrough)]));
+        calls.entered(1, MALLOC, call([0x10, 64, 100], 0x9000));
+        calls.stored(1, 0x1234, 0x99, 0x8fe0);
+        calls.stored(1, 0x5000, 0x10, 0x8fe0);
+        assert_eq!(calls.left(1, 0, 0x9000), [Event::Allocated { address: 0x5000, size: 100, site: 0xca11 }]);
+        calls.entered(1, MALLOC, call([0x10, 64, 100], 0x9000));
+        assert_eq!(calls.left(1, 12, 0x9000), [], "there was no memory");
+        calls.stored(1, 0x5000, 0x10, 0x8fe0);
+        assert_eq!(calls.inside(1), Inside::Program);
+    }
+
+    #[test]
+    fn functions_may_be_told_to_hand_out_memory() {
+        let get =
+            |size| Roles::from([(MALLOC, Role::AllocateTold(size)), (FREE, Role::FreeTold(1)), (LOCK, Role::Lock)]);
+        let mut calls = Calls::new(get(BlockSize::Argument(1)));
+        calls.entered(1, MALLOC, call([0x10, 48, 0], 0x9000));
+        assert_eq!(calls.entered(1, LOCK, call([0x10, 0, 0], 0x8f00)), [], "its own lock");
+        calls.left(1, 0, 0x8f00);
+        assert_eq!(calls.left(1, 0x5000, 0x9000), [Event::Allocated { address: 0x5000, size: 48, site: 0xca11 }]);
+        let freed = calls.entered(1, FREE, call([0x10, 0x5000, 0], 0x9000));
+        assert_eq!(freed, [Event::Freed { address: 0x5000, site: 0xca11 }]);
+        let mut calls = Calls::new(get(BlockSize::Bytes(64)));
+        calls.entered(1, MALLOC, call([0x5500_0000_0000, 0, 0], 0x9000));
+        assert_eq!(calls.left(1, 0x5000, 0x9000), [Event::Allocated { address: 0x5000, size: 64, site: 0xca11 }]);
+        let mut calls = Calls::new(get(BlockSize::Argument(0)));
+        calls.entered(1, MALLOC, call([0x5500_0000_0000, 0, 0], 0x9000));
+        assert_eq!(calls.left(1, 0x5000, 0x9000), [], "a pool is no size");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Functions whose calls mean something: locks, semaphores, threads, memory.
 
+use serde::{Deserialize, Serialize};
+
 /// What a function does, as far as others can see it. Objects are its first argument unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -32,16 +34,27 @@ pub enum Role {
     /// The same, of the second times the third.
     ReallocateArray,
     Free,
+    /// Returns a block, as somebody who knows the function has told.
+    AllocateTold(BlockSize),
+    /// Takes the block back that is this argument, from 0.
+    FreeTold(usize),
+}
+
+/// How large a block is that a function returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum BlockSize {
+    /// As many bytes as this argument says, from 0.
+    Argument(usize),
+    Bytes(u64),
 }
 
 impl Role {
     /// Whether what the function does inside is nobody else's business.
     pub fn is_allocator(self) -> bool {
-        use Role::{Allocate, AllocateAligned, AllocateArray, AllocateThrough, Free, Reallocate, ReallocateArray};
-        matches!(
-            self,
-            Allocate | AllocateArray | AllocateAligned | AllocateThrough | Reallocate | ReallocateArray | Free
-        )
+        use Role::{Allocate, AllocateAligned, AllocateArray, AllocateThrough, AllocateTold};
+        use Role::{Free, FreeTold, Reallocate, ReallocateArray};
+        let hands_out = matches!(self, Allocate | AllocateArray | AllocateAligned | AllocateThrough | AllocateTold(_));
+        hands_out || matches!(self, Reallocate | ReallocateArray | Free | FreeTold(_))
     }
 }
 
@@ -105,7 +118,22 @@ const ROLES: &[(Role, &[&str])] = &[
         ],
     ),
     (Role::Join, &["pthread_join", "pthread_timedjoin_np", "pthread_tryjoin_np", "pthread_clockjoin_np", "thrd_join"]),
-    (Role::Allocate, &["malloc", "valloc", "pvalloc", "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"]),
+    (
+        Role::Allocate,
+        &[
+            "malloc",
+            "valloc",
+            "pvalloc",
+            "_Znwm",
+            "_Znam",
+            "_ZnwmRKSt9nothrow_t",
+            "_ZnamRKSt9nothrow_t",
+            "_ZnwmSt11align_val_t",
+            "_ZnamSt11align_val_t",
+            "_ZnwmSt11align_val_tRKSt9nothrow_t",
+            "_ZnamSt11align_val_tRKSt9nothrow_t",
+        ],
+    ),
     (Role::AllocateArray, &["calloc"]),
     (Role::AllocateAligned, &["memalign", "aligned_alloc"]),
     (Role::AllocateThrough, &["posix_memalign"]),
@@ -113,7 +141,22 @@ const ROLES: &[(Role, &[&str])] = &[
     (Role::ReallocateArray, &["reallocarray"]),
     (
         Role::Free,
-        &["free", "cfree", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t"],
+        &[
+            "free",
+            "cfree",
+            "_ZdlPv",
+            "_ZdaPv",
+            "_ZdlPvm",
+            "_ZdaPvm",
+            "_ZdlPvRKSt9nothrow_t",
+            "_ZdaPvRKSt9nothrow_t",
+            "_ZdlPvSt11align_val_t",
+            "_ZdaPvSt11align_val_t",
+            "_ZdlPvmSt11align_val_t",
+            "_ZdaPvmSt11align_val_t",
+            "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+            "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+        ],
     ),
 ];
 

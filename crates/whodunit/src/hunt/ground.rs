@@ -3,7 +3,8 @@
 use super::failure::{self, Failure};
 use super::order::{Answer, Ended, Order, Tactic};
 use super::runner::Runner;
-use crate::status;
+use crate::{faults, status};
+use sched::FaultKinds;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -23,6 +24,8 @@ pub struct Quarry {
     pub expected: Option<Vec<u8>>,
     /// A shell command that succeeds if the run has failed.
     pub fail_if: Option<OsString>,
+    /// What is made to go wrong in it.
+    pub faults: FaultKinds,
 }
 
 /// A schedule to try.
@@ -99,6 +102,11 @@ impl Ground {
         self.folder.join(number.to_string())
     }
 
+    /// Whether runs may differ though there is but one thread.
+    pub fn has_faults(&self) -> bool {
+        !self.quarry.faults.is_empty()
+    }
+
     /// The recording of a run that failed.
     pub fn recording_of(&self, number: u64) -> PathBuf {
         self.place_of(number).join("recording")
@@ -142,6 +150,8 @@ impl Ground {
     }
 
     fn order(&self, trial: Trial, place: &Path) -> Order {
+        // The ordinary run shows what the program does by itself.
+        let faults = if trial.tactic == Tactic::Ordinary { FaultKinds::default() } else { self.quarry.faults };
         Order {
             seed: trial.seed,
             tactic: trial.tactic,
@@ -154,6 +164,7 @@ impl Ground {
             output: output_file(place),
             errors: errors_file(place),
             limit: u64::try_from(trial.limit.as_millis()).unwrap_or(u64::MAX),
+            faults: faults::encode(faults),
         }
     }
 

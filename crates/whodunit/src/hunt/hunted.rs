@@ -8,7 +8,7 @@ use super::order::{Ended, Order, read_points};
 use super::witness::Witness;
 use crate::settings::{Cpu, DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::start::{Recording, Start};
-use crate::{environment, machine, record, status, usage_error, voice};
+use crate::{environment, faults, machine, record, status, usage_error, voice};
 use engine::{Observation, PrivateFile, Program, Switching, Wanted};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -151,6 +151,7 @@ fn go(order: &Order, program: Program, recording: Recording, answer: PrivateFile
         on_deadlock: OnDeadlock::Report,
         report: false,
         cache_mebibytes: DEFAULT_CACHE,
+        faults: faults::decode(&order.faults).unwrap_or_default(),
     };
     let observes = order.observe;
     let observation = if observes { Observation::Tell(Wanted::ADDRESSES) } else { Observation::Nothing };

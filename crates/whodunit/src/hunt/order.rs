@@ -78,6 +78,8 @@ pub struct Order {
     pub errors: PathBuf,
     /// How many milliseconds it may take.
     pub limit: u64,
+    /// What is made to go wrong, as `faults` encodes it.
+    pub faults: String,
 }
 
 /// Addresses in hexadecimal digits, one a line.

@@ -121,8 +121,9 @@ impl Hunt<'_> {
             let sentence = "the program becomes another one on its way; hunt that program itself";
             return Err(NoRun::Refused(sentence.to_owned()));
         }
-        if run.failure.is_none() && run.answer.threads == 1 {
-            let sentence = "the program starts no threads, so there is only one order to try; use `whodunit record`";
+        if run.failure.is_none() && run.answer.threads == 1 && !self.ground.has_faults() {
+            let sentence =
+                "the program starts no threads, so there is only one order to try; use `whodunit record`, or --faults";
             return Err(NoRun::Refused(sentence.to_owned()));
         }
         Ok(run)

@@ -3,7 +3,7 @@
 use super::order::{Answer, Crash, Kind, Shared};
 use crate::host::{Terminal, with_room};
 use crate::scene::Scene;
-use engine::{Counts, Host, Observer, PrivateFile, Stats, ThreadFacts};
+use engine::{Counts, Faultable, Host, MappedCode, Observer, PrivateFile, Stats, ThreadFacts};
 use program::symbols::SourceFrame;
 use session::{SharedSites, Sharing};
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ impl Host for Witness {
                 SIGABRT if functions.iter().flatten().any(is_assertion) => Kind::Assertion,
                 signal => Kind::Signal(signal),
             };
-            let places = functions.iter().filter_map(|stack| place(stack)).collect();
+            let places = functions.iter().filter_map(|stack| own_place(stack)).collect();
             Crash { kind, places }
         });
         self.keep(|answer| answer.crash = Some(told));
@@ -51,7 +51,8 @@ impl Host for Witness {
     fn deadlocked(&self, threads: &[ThreadFacts]) {
         let told = with_room(&|| {
             let threads_of: Vec<&ThreadFacts> = threads.iter().collect();
-            let places: BTreeSet<String> = functions_of(&threads_of).iter().filter_map(|stack| place(stack)).collect();
+            let places: BTreeSet<String> =
+                functions_of(&threads_of).iter().filter_map(|stack| own_place(stack)).collect();
             Crash { kind: Kind::Deadlock, places: places.into_iter().collect() }
         });
         self.keep(|answer| answer.crash = Some(told));
@@ -85,6 +86,14 @@ impl Host for Witness {
         self.terminal.backtrace(thread)
     }
 
+    fn callers(&self, thread: &ThreadFacts) -> Vec<u64> {
+        self.terminal.callers(thread)
+    }
+
+    fn faultable(&self, code: &MappedCode) -> Vec<(u64, Faultable)> {
+        self.terminal.faultable(code)
+    }
+
     fn notice(&self, _: &str) {}
 }
 
@@ -100,7 +109,7 @@ fn is_assertion(frame: &SourceFrame) -> bool {
 
 /// The innermost function that is the program's own, as far as can be told: one whose source line is known, else one
 /// outside the C library.
-fn place(functions: &[SourceFrame]) -> Option<String> {
+pub fn own_place(functions: &[SourceFrame]) -> Option<String> {
     let is_library = |frame: &&SourceFrame| frame.module.starts_with("libc.so") || frame.module.starts_with("ld-linux");
     let own = functions.iter().find(|frame| frame.line.is_some() && !is_library(frame));
     let frame = own.or_else(|| functions.iter().find(|frame| !is_library(frame))).or_else(|| functions.first())?;

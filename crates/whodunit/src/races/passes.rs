@@ -1,6 +1,7 @@
 //! The replays that `races` makes.
 
 use super::names::Names;
+use crate::allocators::Allocator;
 use crate::inquiry::{self, Subject, Task};
 use crate::recordings::Trouble;
 use crate::study::Study;
@@ -23,6 +24,7 @@ pub struct Passes<'a> {
     pub folder: &'a Path,
     pub log: u32,
     pub names: &'a Names,
+    pub allocators: &'a [Allocator],
 }
 
 /// An occurrence of a race with the circumstances of both sides.
@@ -90,7 +92,8 @@ impl Passes<'_> {
 
     fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
         let subject = Subject { folder: self.folder, log: self.log, until: None };
-        let answer = inquiry::ask(&subject, &Task::Study(study))?;
+        let task = Task::Study { study, allocators: self.allocators.to_vec() };
+        let answer = inquiry::ask(&subject, &task)?;
         serde_json::from_value(answer)
             .map_err(|error| Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")))
     }

@@ -125,7 +125,11 @@ impl Court<'_> {
         let is_release = sides.iter().any(|(side, _)| side.action == Action::Freed);
         let class = if is_release { Class::UseAfterFree } else { Class::DataRace };
         let mut finding = if race.both_orders {
-            Finding::proved(class, &title, &format!("whodunit races {}", self.subject.name))
+            Finding::proved(
+                class,
+                &title,
+                &format!("whodunit races {}{}", self.subject.name, self.subject.allocating.words()),
+            )
         } else {
             Finding::suspected(class, &title)
         };

@@ -92,7 +92,7 @@ pub fn describe(event: &Event<'_>) -> String {
             format!("file {} has {}, {bytes} bytes from {:#x} changed", change.file, size(change.size), change.offset)
         }
         Event::Points(points) => {
-            format!("the clock also counts {} instructions that access shared memory", points.addresses.len())
+            format!("the clock also counts {} further instructions", points.addresses.len())
         }
         Event::Note(note) => format!("note: {}", escaped(note.text)),
         Event::End(end) => format!("end: {}", ends::end_words(end.kind)),

@@ -61,6 +61,8 @@ pub enum Kind {
     Deadlock,
     LostWakeup,
     Livelock,
+    /// A call ends in a way that nobody looks at.
+    Fault,
     /// Racy, and harmless.
     Benign,
     /// Neither racy nor faulty, whatever it looks like.
@@ -133,6 +135,8 @@ pub enum Access {
     /// A read and a write in one statement.
     Update,
     Free,
+    /// A call of the system or of a library.
+    Call,
     Lock,
     Wait,
     Wake,
@@ -253,6 +257,7 @@ impl Kind {
             Kind::Deadlock => "deadlock",
             Kind::LostWakeup => "lost-wakeup",
             Kind::Livelock => "livelock",
+            Kind::Fault => "fault",
             Kind::Benign => "benign",
             Kind::Lookalike => "lookalike",
         }

@@ -156,8 +156,8 @@ impl Plan {
 
 /// What a mark needs.
 fn registers_marked(marks: &Marks, instruction: &Instruction) -> RegisterSet {
-    let registers = marks.get(&instruction.ip()).map_or(&[][..], |mark| mark.registers());
-    RegisterSet(registers.iter().fold(0, |set, register| set | 1 << register))
+    let registers = marks.get(&instruction.ip()).into_iter().flat_map(|mark| mark.registers());
+    RegisterSet(registers.fold(0, |set, register| set | 1 << register))
 }
 
 struct Planner<'a> {
@@ -219,7 +219,7 @@ impl Planner<'_> {
     fn mark(&mut self, words: &mut Vec<Word>, pc: u64) -> Option<(Mark, u16)> {
         let mark = *self.marks.get(&pc)?;
         let first = self.words;
-        for &register in mark.registers() {
+        for register in mark.registers() {
             self.next(words, Word::Register(register));
         }
         if mark == Mark::Entry {
