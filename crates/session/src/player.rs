@@ -113,6 +113,28 @@ pub fn successor(recording: &Recording, log: u32, event: u64) -> Option<u32> {
     recording.logs().iter().copied().find(|&number| came_from(number) == Some(wanted))
 }
 
+/// The logs that the first process went through, as it executed one program after the other.
+pub fn first_process(recording: &Recording) -> Vec<u32> {
+    let mut chain: Vec<u32> = recording.logs().first().copied().into_iter().collect();
+    let came_from = |log: u32| with_start(recording, log, |start| start.parent).ok().flatten();
+    while let Some(&last) = chain.last() {
+        let is_next = |log: &u32| {
+            let parent = came_from(*log).filter(|parent| parent.log == last && !is_fork(recording, *parent));
+            parent.is_some() && process_of(recording, *log) == process_of(recording, last)
+        };
+        match recording.logs().iter().copied().find(is_next).filter(|next| !chain.contains(next)) {
+            Some(next) => chain.push(next),
+            None => break,
+        }
+    }
+    chain
+}
+
+/// When a process image began, in nanoseconds since 1970.
+pub fn began(recording: &Recording, log: u32) -> Option<u64> {
+    with_start(recording, log, |start| start.wall_time).ok()
+}
+
 /// The process that a log is of.
 pub fn process_of(recording: &Recording, log: u32) -> Option<u32> {
     with_start(recording, log, |start| start.identity.pid).ok()

@@ -23,6 +23,7 @@ use trace::event::SignalPlace;
 
 pub use exec::FILTER;
 pub use filter::Filters;
+pub use memory::object_of;
 
 /// What becomes of the thread after a system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
