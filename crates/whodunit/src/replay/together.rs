@@ -5,6 +5,7 @@
 //! of them are there at once than there were. Images are ordered by when they began where nothing else tells.
 
 use crate::{status, voice};
+use nix::sys::signal::Signal;
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use trace::Recording;
 /// What a replay says when it has come to the end of its log, in place of a stream.
 const DONE: u8 = 0;
 const STANDARD_OUTPUT: u8 = 1;
-/// Memory for what is read is not taken before so much has come.
+/// So much is told at once.
 const LARGEST_PIECE: usize = 1 << 16;
 
 /// Something that a replayed process has written.
@@ -135,13 +136,15 @@ impl<'a> Together<'a> {
         if !has_reports {
             words.push("--no-report");
         }
-        let with_events = |log: &u32| !session::is_without_events(recording, *log);
+        // Where a recorder was killed, children may have gone on that it could not tell of any more.
+        let first = recording.logs().first();
+        let is_played = |log: &u32| Some(log) == first || session::has_beginning(recording, *log);
         let source = |log: u32| Source {
             log,
             nanoseconds: session::began(recording, log).unwrap_or_default(),
             state: State::Waiting,
         };
-        let sources = recording.logs().iter().copied().filter(with_events).map(source).collect();
+        let sources = recording.logs().iter().copied().filter(is_played).map(source).collect();
         Together { recording, words, sources, chain: session::first_process(recording), status: None, failure: None }
     }
 
@@ -224,7 +227,11 @@ impl<'a> Together<'a> {
 fn show(stream: u8, bytes: &[u8]) -> io::Result<()> {
     if stream == STANDARD_OUTPUT {
         let mut out = io::stdout().lock();
-        return out.write_all(bytes).and_then(|()| out.flush());
+        return match out.write_all(bytes).and_then(|()| out.flush()) {
+            // The program would have been ended so, too.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => engine::leave_by(Signal::SIGPIPE as i32),
+            shown => shown,
+        };
     }
     // There may be nobody to hear it, as with the program itself.
     let _ = io::stderr().write_all(bytes);

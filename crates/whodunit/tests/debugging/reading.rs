@@ -65,8 +65,9 @@ fn accesses_forwards_and_backwards() {
         "Value = 8",
         "#0  look",
         "#0  look",
-        "#0  set",
-        "#0  set",
+        "in set (value=8)",
+        "New value = 7",
+        "in set (value=8)",
         "#0  look",
         "#0  main",
     ]);
