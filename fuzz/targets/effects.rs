@@ -12,9 +12,11 @@ impl Memory for Repeated {
         if address < 4096 || self.0.is_empty() {
             return false;
         }
-        for (place, byte) in (address as usize..).zip(buffer) {
-            *byte = self.0[place % self.0.len()];
+        if address.checked_add(buffer.len() as u64).is_none() {
+            return false;
         }
+        let start = (address % self.0.len() as u64) as usize;
+        buffer.iter_mut().zip(self.0.iter().cycle().skip(start)).for_each(|(to, from)| *to = *from);
         true
     }
 }

@@ -19,5 +19,8 @@ fuzz_target!(|raw: &[u8]| {
     let log = [&header.encode()[..], &chunk.encode(), raw].concat();
     let Ok(log) = Log::from_parts(LogParts { log: Box::new(log), tail: Vec::new() }) else { return };
     let mut cursor = log.cursor();
-    while cursor.next().is_some() {}
+    while let Some(record) = cursor.next() {
+        // Lists are read as they are walked through.
+        assert!(format!("{record:?}").len() < 4096 + 64 * raw.len());
+    }
 });

@@ -101,3 +101,22 @@ fn wrong_lines_are_named_with_what_to_change() {
     assert_eq!(message("race:"), format!("line 1: `race:` {no_pattern}"));
     assert_eq!(message("race:^$"), format!("line 1: `race:^$` {no_pattern}"));
 }
+
+/// Whatever is in a file, it is refused with a line that it has, or means something.
+#[test]
+fn files_with_changed_characters() {
+    let whole = "# known\nrace:legacy_*\nrace_top:^add$\nmutex:a*b*c\nthread:pool\nsignal:x\ndeadlock:y\ncalled_from_lib:libz.so\n";
+    let mut random = fastrand::Rng::with_seed(1);
+    let stack = [frame("legacy_add", "old.c", "prog"), frame("main", "main.c", "prog")];
+    for _ in 0..1000 {
+        let mut bytes = whole.as_bytes().to_vec();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..bytes.len());
+            bytes[at] = *random.choice(b"\n:*^$# r\0\xff").expect("there are some");
+        }
+        bytes.truncate(random.usize(bytes.len() / 2..=bytes.len()));
+        if let Ok(suppressions) = Suppressions::parse(&String::from_utf8_lossy(&bytes)) {
+            suppressions.of_race(&[&stack, &stack]);
+        }
+    }
+}

@@ -4,18 +4,23 @@
 //! instructions, and says how to go on. What such a place means (a hit to report, one to count, one to ignore) is not
 //! known here.
 
+mod watched;
+
 use crate::code::cache::{Exit, Trap};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::kernel;
+use crate::observation::Step;
 use crate::process;
 use crate::replay::Stopped;
 use crate::signals::frame;
 use crate::ways::Ways;
 use std::collections::BTreeSet;
 use std::io;
-use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
+use watched::Watched;
+
+pub use watched::{Watch, Watching};
 
 /// Who decides where a replay stops.
 pub trait Debugger: Send {
@@ -32,10 +37,10 @@ pub enum Why {
     Breakpoint,
     /// One instruction has run.
     Stepped,
-    /// The next instruction may write to watched memory.
-    Writes,
-    /// The watched range of this number has changed.
-    Written(usize),
+    /// The next instruction may access watched memory.
+    Accesses,
+    /// The watched range of this number has changed, or the instruction that has run has accessed it.
+    Watched(usize),
     /// The clock is what the orders asked for, and the next instruction would be its next event.
     Due,
     /// Some time has passed.
@@ -117,14 +122,13 @@ struct State {
     /// Where the instruction is that runs by itself.
     from: u64,
     watched: Vec<Watched>,
+    /// The instruction that runs by itself, if its accesses matter.
+    running: Option<Step>,
+    /// The watched range that the last one has accessed.
+    accessed: Option<usize>,
     piece: Piece,
     previous: Option<Piece>,
     ways: Ways,
-}
-
-struct Watched {
-    range: Range<u64>,
-    bytes: Option<Vec<u8>>,
 }
 
 /// What is to run next.
@@ -148,6 +152,8 @@ impl Debugging {
                 alone: false,
                 from: 0,
                 watched: Vec::new(),
+                running: None,
+                accessed: None,
                 piece: Piece::default(),
                 previous: None,
                 ways: Ways::default(),
@@ -195,18 +201,23 @@ impl Debugging {
         state.ways.runs(engine);
         if state.step || state.alone {
             state.from = context.pc;
+            state.running = watched::begin(&state.watched, engine, context);
             return Next::Alone;
         }
         if asked { Next::Anew } else { Next::Planned }
     }
 
     /// Translated code was left; `alone` tells that it was to run one instruction.
-    pub fn after(&self, exit: Exit, alone: bool) {
+    pub fn after(&self, context: &Context, exit: Exit, alone: bool) {
         let mut state = self.state();
+        let running = state.running.take();
         match exit {
             Exit::Place { .. } => state.why = Some(Why::Breakpoint),
-            Exit::Watch { .. } => state.why = Some(Why::Writes),
-            _ if alone && runs_instruction(exit) => state.ran(),
+            Exit::Watch { .. } => state.why = Some(Why::Accesses),
+            _ if alone && runs_instruction(exit) => {
+                state.accessed = running.and_then(|step| watched::accessed(&state.watched, &step, context));
+                state.ran();
+            }
             _ => {}
         }
     }
@@ -237,12 +248,14 @@ impl State {
         }
     }
 
-    /// What the debugger is to be asked, if anything. A change of memory comes first: it belongs to what has run.
+    /// What the debugger is to be asked, if anything. What happened to memory comes first: it belongs to what has run.
     fn reason(&mut self) -> Option<Why> {
-        if let Some(index) = self.watched.iter_mut().position(Watched::has_changed) {
-            // The step that changed it is told with the change.
+        let changed = self.watched.iter_mut().position(Watched::has_changed);
+        let accessed = self.accessed.take();
+        if let Some(index) = changed.or(accessed) {
+            // The step that did it is told with what it did.
             self.why.take_if(|why| matches!(why, Why::Stepped));
-            return Some(Why::Written(index));
+            return Some(Why::Watched(index));
         }
         match &self.ended {
             Some(ended) => Some(Why::Ended(ended.clone())),
@@ -255,24 +268,10 @@ impl State {
         let mut guest = Guest { engine, context, watched, piece: *piece, previous: *previous, ways };
         let orders = debugger.stopped(why, &mut guest);
         self.step = orders.step;
-        self.alone = matches!(why, Why::Writes) || engine.world().cache.is_place(context.pc);
+        self.alone = matches!(why, Why::Accesses) || engine.world().cache.is_place(context.pc);
         if let Some(replay) = engine.replaying() {
             replay.set_due(context, orders.until);
         }
-    }
-}
-
-impl Watched {
-    fn look(&self) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; (self.range.end - self.range.start) as usize];
-        kernel::read_bytes(self.range.start, &mut bytes).ok().map(|()| bytes)
-    }
-
-    fn has_changed(&mut self) -> bool {
-        let now = self.look();
-        let changed = now != self.bytes;
-        self.bytes = now;
-        changed
     }
 }
 
@@ -334,16 +333,14 @@ impl Guest<'_> {
         self.engine.world().cache.set_places(breakpoints.clone());
     }
 
-    /// From now on, asks before instructions that may write to these ranges, and when one has changed.
-    pub fn watch(&mut self, ranges: &[Range<u64>]) {
-        let same = self.watched.iter().map(|watched| &watched.range).eq(ranges);
+    /// From now on, asks before instructions that may do what is watched for, and when it has been done.
+    pub fn watch(&mut self, watches: &[Watch]) {
+        let same =
+            self.watched.len() == watches.len() && self.watched.iter().zip(watches).all(|(old, new)| old.is(new));
         if !same {
-            self.engine.world().cache.set_watched(ranges);
+            self.engine.world().cache.set_watched(watches);
         }
-        *self.watched = ranges.iter().map(|range| Watched { range: range.clone(), bytes: None }).collect();
-        for watched in self.watched.iter_mut() {
-            watched.bytes = watched.look();
-        }
+        *self.watched = watches.iter().map(Watched::new).collect();
     }
 
     /// The guest's output is written out from this event on.
@@ -353,11 +350,14 @@ impl Guest<'_> {
         }
     }
 
-    /// Whether one of the ranges may have been written since the place of these events, clock and pc, which this process
+    /// Whether what is watched for may have been done since the place of these events, clock and pc, which this process
     /// came by or one that it is a copy of. Surely not if it says so.
-    pub fn may_have_written(&self, ranges: &[Range<u64>], since: (u64, u64, u64)) -> bool {
+    pub fn may_have_accessed(&self, watches: &[Watch], since: (u64, u64, u64)) -> bool {
         let world = self.engine.world();
-        ranges.iter().any(|range| self.ways.may_have_written(range, since, &world.space))
+        // Nobody keeps who has read what.
+        watches
+            .iter()
+            .any(|watch| watch.what.sees_reads() || self.ways.may_have_written(&watch.range, since, &world.space))
     }
 
     /// The same of the instructions at these addresses.

@@ -141,6 +141,9 @@ pub trait Host: Send + Sync {
     }
     /// An observed replay has carried out an event. Where the event stands among what the observer sees, `batches` tells.
     fn passed(&self, _passed: &Passed<'_>) {}
+    /// A replayed guest has written to its standard output (1) or error (2), at this time as far as that is recorded;
+    /// where [`crate::Output::Told`] asks for that.
+    fn wrote(&self, _nanoseconds: u64, _stream: u8, _bytes: &[u8]) {}
     /// A replay has come to the guest's own end.
     fn replayed(&self, _figures: Figures) {}
     /// A run that was to leave its recording has ended.
@@ -271,6 +274,10 @@ impl Engine {
             _ => return,
         };
         self.host.passed(&Passed { number, event, inherited, pc: context.pc, batches });
+    }
+
+    pub fn replay_wrote(&self, nanoseconds: u64, stream: u8, bytes: &[u8]) {
+        self.host.wrote(nanoseconds, stream, bytes);
     }
 
     pub fn replay_finished(&self, figures: Figures) {

@@ -15,11 +15,12 @@ use crate::syscalls;
 use guest::effects::{self, Prepared, Span};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use trace::Digest;
 use trace::event::{
     Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Points, Registers, Signal,
-    SignalPlace, Stream, Written,
+    SignalPlace, Stream, Time, Written,
 };
 use trace::{Hasher, List};
 
@@ -45,6 +46,8 @@ pub trait Journal: Send {
     fn words_for_exec(&mut self, handover: &Handover) -> Vec<Vec<u8>>;
     /// The descriptors that lead to standard output (1) and error (2) from the start.
     fn first_streams(&self) -> Vec<(i32, u8)>;
+    /// The run comes from another one, which may have started others.
+    fn has_parent(&self) -> bool;
     /// Nothing follows.
     fn close(&mut self);
 }
@@ -78,6 +81,8 @@ pub struct Writing {
     journal: Mutex<Box<dyn Journal>>,
     buffer: Mutex<Vec<u8>>,
     streams: Mutex<Streams>,
+    /// There is, or was, another process that has the same outputs.
+    has_relatives: AtomicBool,
     /// Nothing as long as no memory is shared.
     sharing: Mutex<Option<Sharing>>,
     pub stock: Stock,
@@ -89,6 +94,7 @@ impl Writing {
             journal: Mutex::new(journal),
             buffer: Mutex::new(Vec::new()),
             streams: Mutex::default(),
+            has_relatives: AtomicBool::new(false),
             sharing: Mutex::new(None),
             stock: Stock::new(),
         }
@@ -117,6 +123,7 @@ impl Writing {
         for span in spans {
             read_span(span, &mut buffer, &mut pieces);
         }
+        self.tell_time(context, &call);
         let effects: Vec<Effect<'_>> =
             pieces.iter().map(|(address, range)| Effect { address: *address, bytes: &buffer[range.clone()] }).collect();
         self.note(&Event::Call(Call {
@@ -131,10 +138,8 @@ impl Writing {
         buffer.shrink_to(KEPT);
         drop(buffer);
         self.follow_streams(context, &call);
-        if self.journal().watches_files()
-            && let Some((descriptor, part)) = file_changes::by(&call)
-        {
-            self.journal().file_changed(context.thread, descriptor, part);
+        if self.journal().watches_files() {
+            file_changes::by(&call, |descriptor, part| self.journal().file_changed(context.thread, descriptor, part));
         }
     }
 
@@ -149,6 +154,7 @@ impl Writing {
 
     /// There are two processes now, which share what is shared.
     pub fn forked(&self) {
+        self.has_relatives.store(true, Ordering::Relaxed);
         if let Some(sharing) = self.sharing().as_mut() {
             sharing.has_forked = true;
         }
@@ -188,8 +194,10 @@ impl Writing {
     pub fn begin(&self, fixed_span: Option<(u64, u64)>) {
         self.journal().begin(fixed_span);
         let begun = self.journal().first_streams();
+        self.has_relatives.store(self.journal().has_parent(), Ordering::Relaxed);
         let changes = self.streams().changes_to(1, &begun);
         self.change_streams(changes);
+        self.streams().remember_files();
     }
 
     /// These instructions are events of the clock.
@@ -207,8 +215,20 @@ impl Writing {
         }
     }
 
+    /// Writes down when a call has written to an output that other processes have too.
+    fn tell_time(&self, context: &Context, call: &effects::Call) {
+        let is_output = |descriptor: i32| self.streams().of(context.thread, descriptor).is_some();
+        let is_shown = || streams::written_to(call).is_some_and(is_output);
+        if self.has_relatives.load(Ordering::Relaxed) && is_shown() {
+            let [seconds, rest] = kernel::fast_clock(libc::CLOCK_REALTIME).unwrap_or_default();
+            let nanoseconds = seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+            self.note(&Event::Time(Time { thread: context.thread, nanoseconds }));
+        }
+    }
+
     fn follow_streams(&self, context: &Context, call: &effects::Call) {
         if call.result == 0 && syscalls::is_vfork(call.number, call.arguments) {
+            self.has_relatives.store(true, Ordering::Relaxed);
             self.streams().begin_vfork(context.thread);
             return;
         }

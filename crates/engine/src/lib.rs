@@ -37,7 +37,7 @@ mod x87;
 
 pub use code::observe::{AccessKind, Mark, Marks, Wanted};
 pub use context::Fault;
-pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Why};
+pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Watch, Watching, Why};
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, Switching, ThreadFacts};
 pub use faults::{Faultable, INJECTED, MappedCode};
 pub use journal::{Handover, Journal, Mapped};
@@ -51,8 +51,9 @@ pub use private::{MoreDescriptors, PrivateLog};
 pub use process::copy as copy_process;
 pub use processor::{Level, Shown};
 pub use replay::{
-    Divergence, Ending, Figures, Files, Leaving, Leg, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn, Wishes,
-    Written,
+    Divergence, Ending, Figures, Files, Leaving, Leg, Output, Passage, Plan, Point, Rerun, Spot, Step, Stopped, Turn,
+    Wishes, Written,
 };
 pub use shield::{start_again_if_needed, unshield};
+pub use signals::deliver::leave_by;
 pub use syscalls::FILTER;

@@ -52,11 +52,21 @@ pub trait Files: Send {
     fn open(&mut self, id: u32) -> Result<OwnedFd, String>;
 }
 
+/// What becomes of what the guest writes to its standard output and error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Output {
+    #[default]
+    Dropped,
+    /// It is written there.
+    Shown,
+    /// The host is told, and only of what the process itself has written, not of what its parents did before.
+    Told,
+}
+
 /// What to do besides replaying.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
-    /// Write what the guest writes to its standard output and error.
-    pub output: bool,
+    pub output: Output,
     /// Compare registers and memory wherever the recording tells of them, and stop where they differ.
     pub verify: bool,
     /// Compare memory there, and only say that it differs.
@@ -130,7 +140,7 @@ impl Replay {
     /// Replays the legs one after the other.
     pub fn new(first: Leg, mut others: Vec<Leg>, files: Box<dyn Files>, wishes: Wishes, plan: Option<Plan>) -> Replay {
         others.reverse();
-        let machine = Machine::new(files, wishes);
+        let machine = Machine::new(files, wishes, !others.is_empty());
         let what_if = plan.map(|plan| Box::new(WhatIf::new(plan)));
         let state = State { cursor: first.cursor, until: first.until, legs: others, machine, what_if, due: None };
         Replay { state: Mutex::new(state), debugging: None }
@@ -265,6 +275,7 @@ impl State {
             self.cursor = leg.cursor;
             self.until = leg.until;
             self.machine.threads.clear();
+            self.machine.is_parent = !self.legs.is_empty();
         }
     }
 

@@ -122,7 +122,7 @@ impl Driver {
             context.standing = Standing::Anywhere;
         }
         if let Some(debugging) = self.debugging {
-            debugging.after(exit, alone);
+            debugging.after(context, exit, alone);
         }
     }
 

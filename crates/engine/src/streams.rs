@@ -3,15 +3,21 @@
 //! A recorder follows the guest's calls and writes each change down; a replay, which opens nothing, takes the changes
 //! from the recording. A child in `vfork` shares its parent's memory but not its descriptors, so it has a table of its own.
 //!
-//! May miss: descriptors that come by message (`SCM_RIGHTS`) or from another process, and tables that are shared by
-//! `CLONE_FILES` without being threads.
+//! A descriptor that comes from another process is known by the file that it leads to. May miss: which of two streams it
+//! is if both lead to the same file (the first one is taken), and tables that are shared by `CLONE_FILES` without being threads.
+
+mod received;
 
 use crate::file_changes;
+use crate::journal::GuestMemory;
 use crate::kernel::{self, Arguments};
 use crate::syscalls;
-use guest::effects::Call;
+use guest::effects::{self, Call};
 use std::collections::BTreeMap;
 use trace::event::Stream;
+
+/// Device and inode of what a descriptor leads to.
+type Object = (u64, u64);
 
 /// A stream by descriptor: 1 is standard output, 2 standard error.
 pub type Table = BTreeMap<i32, u8>;
@@ -23,12 +29,14 @@ pub struct Streams {
     shared: Table,
     /// Of children in `vfork`.
     own: BTreeMap<u32, Table>,
+    /// What the streams lead to, as far as the run began with them.
+    files: BTreeMap<u8, Object>,
 }
 
 impl Default for Streams {
     /// As a log begins, before any event says otherwise.
     fn default() -> Streams {
-        Streams { shared: Table::from([(1, 1), (2, 2)]), own: BTreeMap::new() }
+        Streams { shared: Table::from([(1, 1), (2, 2)]), own: BTreeMap::new(), files: BTreeMap::new() }
     }
 }
 
@@ -47,6 +55,15 @@ impl Streams {
             ELSEWHERE => table.remove(&change.descriptor),
             stream => table.insert(change.descriptor, stream),
         };
+    }
+
+    /// Keeps in mind what the streams lead to.
+    pub fn remember_files(&mut self) {
+        let known = self
+            .shared
+            .iter()
+            .filter_map(|(&descriptor, &stream)| Some((stream, syscalls::object_of(descriptor as u64)?)));
+        self.files = known.collect();
     }
 
     pub fn begin_vfork(&mut self, thread: u32) {
@@ -93,6 +110,9 @@ impl Streams {
             }
             libc::SYS_open | libc::SYS_creat if result >= 0 => self.opened(thread, made, first),
             libc::SYS_openat | libc::SYS_openat2 if result >= 0 => self.opened(thread, made, second),
+            libc::SYS_recvmsg if result >= 0 => self.received(thread, &received::in_message(second)),
+            libc::SYS_recvmmsg if result > 0 => self.received(thread, &received::in_messages(second, result as u64)),
+            libc::SYS_pidfd_getfd if result >= 0 => self.received(thread, &[made]),
             _ => Vec::new(),
         }
     }
@@ -101,6 +121,13 @@ impl Streams {
     fn opened(&self, thread: u32, made: i32, path_at: u64) -> Vec<Stream> {
         let named = syscalls::descriptor_named_at(path_at);
         self.becomes(thread, made, named.and_then(|descriptor| self.of(thread, descriptor)))
+    }
+
+    /// Descriptors have come from another process.
+    fn received(&self, thread: u32, descriptors: &[i32]) -> Vec<Stream> {
+        let stream_of = |file: Object| self.files.iter().find(|(_, known)| **known == file).map(|(stream, _)| *stream);
+        let stream = |descriptor: i32| syscalls::object_of(descriptor as u64).and_then(stream_of);
+        descriptors.iter().flat_map(|&descriptor| self.becomes(thread, descriptor, stream(descriptor))).collect()
     }
 
     fn becomes(&self, thread: u32, descriptor: i32, stream: Option<u8>) -> Vec<Stream> {
@@ -117,6 +144,14 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 fn flags_of(descriptor: i32) -> Option<i64> {
     let arguments: Arguments = [descriptor as u64, libc::F_GETFD as u64, 0, 0, 0, 0];
     Some(kernel::call(libc::SYS_fcntl as u64, arguments)).filter(|flags| *flags >= 0)
+}
+
+/// The descriptor that a call has sent something to, in whatever way.
+pub fn written_to(call: &Call) -> Option<i32> {
+    let mut has_sent = false;
+    let _ = effects::sent(call, &GuestMemory, &mut |_| has_sent = true);
+    let sent = has_sent.then_some(call.arguments[0] as i32);
+    sent.or_else(|| passed_on(call).map(|(to, ..)| to))
 }
 
 /// What a call has sent to a descriptor without showing it to the guest: the descriptor, the file that the bytes are

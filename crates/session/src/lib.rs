@@ -14,6 +14,8 @@ mod shared_sites;
 pub mod stream;
 
 pub use interleaved::Interleaved;
-pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
-pub use recorder::{Facts, Limits, Origin, Recorder, Words};
+pub use player::{
+    NotPlayable, began, first_process, has_beginning, is_without_events, process_of, recorded, successor,
+};
+pub use recorder::{Facts, Limits, Origin, Recorder, Words, nanoseconds_since_1970};
 pub use shared_sites::{SharedSites, Sharing};

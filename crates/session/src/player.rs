@@ -14,6 +14,10 @@ pub enum NotPlayable {
     Empty {
         log: u32,
     },
+    /// It was forked by a process of which less was recorded.
+    Orphan {
+        log: u32,
+    },
     /// Parents of parents of parents: no recording that was made looks like that.
     Endless,
 }
@@ -25,6 +29,10 @@ impl fmt::Display for NotPlayable {
             NotPlayable::Empty { log } => write!(
                 out,
                 "the recording of process image {log} has no beginning; record again, and let it run a little longer"
+            ),
+            NotPlayable::Orphan { log } => write!(
+                out,
+                "process image {log} was forked behind the end of what is recorded of its parent, and cannot be replayed"
             ),
             NotPlayable::Endless => write!(out, "the recording's logs name each other as parents; it is damaged"),
         }
@@ -56,6 +64,9 @@ pub fn recorded(recording: &Recording, log: u32, wishes: Wishes) -> Result<Recor
             Some(Parent { log, event }) => {
                 legs.push(leg);
                 (number, until) = (log, Some(event));
+            }
+            None if parent.is_some() && !has_own_memory(recording, number) => {
+                return Err(NotPlayable::Orphan { log: number });
             }
             None => break leg,
         }
@@ -99,6 +110,25 @@ pub fn is_without_events(recording: &Recording, log: u32) -> bool {
     matches!(start, Err(NotPlayable::Empty { .. } | NotPlayable::Open(OpenError { why: Unopened::Empty, .. })))
 }
 
+/// Whether the process image begins by mapping memory, and not with a copy of its parent's.
+fn has_own_memory(recording: &Recording, log: u32) -> bool {
+    let Ok(log) = recording.log(log) else { return false };
+    let mut cursor = log.cursor();
+    loop {
+        match cursor.next().map(|record| record.event) {
+            Some(Event::Call(_)) => return false,
+            Some(Event::Map(_)) | None => return true,
+            Some(_) => {}
+        }
+    }
+}
+
+/// Whether enough of the process image is there to begin with; a damaged one counts.
+pub fn has_beginning(recording: &Recording, log: u32) -> bool {
+    let is_orphan = matches!(recorded(recording, log, Wishes::default()), Err(NotPlayable::Orphan { .. }));
+    !is_orphan && !is_without_events(recording, log)
+}
+
 fn is_fork(recording: &Recording, parent: Parent) -> bool {
     let Ok(log) = recording.log(parent.log) else { return false };
     let mut cursor = log.cursor();
@@ -111,6 +141,28 @@ pub fn successor(recording: &Recording, log: u32, event: u64) -> Option<u32> {
     let wanted = Parent { log, event };
     let came_from = |number: u32| with_start(recording, number, |start| start.parent).ok().flatten();
     recording.logs().iter().copied().find(|&number| came_from(number) == Some(wanted))
+}
+
+/// The logs that the first process went through, as it executed one program after the other.
+pub fn first_process(recording: &Recording) -> Vec<u32> {
+    let mut chain: Vec<u32> = recording.logs().first().copied().into_iter().collect();
+    let came_from = |log: u32| with_start(recording, log, |start| start.parent).ok().flatten();
+    while let Some(&last) = chain.last() {
+        let is_next = |log: &u32| {
+            let parent = came_from(*log).filter(|parent| parent.log == last && !is_fork(recording, *parent));
+            parent.is_some() && process_of(recording, *log) == process_of(recording, last)
+        };
+        match recording.logs().iter().copied().find(is_next).filter(|next| !chain.contains(next)) {
+            Some(next) => chain.push(next),
+            None => break,
+        }
+    }
+    chain
+}
+
+/// When a process image began, in nanoseconds since 1970.
+pub fn began(recording: &Recording, log: u32) -> Option<u64> {
+    with_start(recording, log, |start| start.wall_time).ok()
 }
 
 /// The process that a log is of.

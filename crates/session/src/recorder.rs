@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use trace::event::{self, Abort, Change, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
 use trace::format::TAIL_SIZE;
 use trace::{List, NewLog, WriteError, Writer};
@@ -200,6 +200,7 @@ impl Recorder {
         let (memory, mut sink) = writer.into_parts();
         drop(memory);
         self.facts.parent = Some((self.log, event));
+        self.facts.wall_time = nanoseconds_since_1970();
         self.log = log.id.log;
         self.tail_path = log.tail_path.clone();
         self.files.begin_log();
@@ -209,6 +210,12 @@ impl Recorder {
         self.start();
         Ok(())
     }
+}
+
+/// The time of day.
+pub fn nanoseconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn to_io(error: WriteError) -> io::Error {
@@ -336,6 +343,10 @@ impl Journal for Recorder {
 
     fn first_streams(&self) -> Vec<(i32, u8)> {
         self.facts.streams.clone()
+    }
+
+    fn has_parent(&self) -> bool {
+        self.facts.parent.is_some()
     }
 
     fn close(&mut self) {

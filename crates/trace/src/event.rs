@@ -33,6 +33,7 @@ pub enum Event<'a> {
     Stream(Stream),
     Change(Change<'a>),
     Points(Points<'a>),
+    Time(Time),
     /// Of a kind that a newer minor version has added.
     Unknown {
         kind: u8,
@@ -396,6 +397,15 @@ pub struct Points<'a> {
     pub addresses: List<'a, u64>,
 }
 
+/// When the thread's next call was done. Told of calls that write to standard output or error as long as several
+/// processes may do so: only this tells in which order the output of different processes came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Time {
+    pub thread: u32,
+    /// Nanoseconds since 1970, as in [`Start`].
+    pub nanoseconds: u64,
+}
+
 /// How the process, or the recording of it, ended. The last event of a log.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct End<'a> {
@@ -470,6 +480,7 @@ wire_fields!('a, Registers<'a> { thread, values });
 wire_fields!('a, Stream { thread, descriptor, stream });
 wire_fields!('a, Change<'a> { thread, file, size, offset, bytes });
 wire_fields!('a, Points<'a> { addresses });
+wire_fields!('a, Time { thread, nanoseconds });
 wire_fields!('a, End<'a> { kind, thread, clock since thread, registers, backtrace, details });
 wire_fields!('a, Death { signal, code, address });
 
@@ -555,7 +566,7 @@ macro_rules! kinds {
 
 kinds! {
     1 Start, 2 File, 3 Map, 4 Memory, 5 Call, 6 Switch, 7 Signal, 8 Instruction, 9 Thread, 10 ThreadEnd, 11 Fork, 12 Exec,
-    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers, 18 Stream, 19 Change, 20 Points,
+    13 Output, 14 Hash, 15 Note, 16 End, 17 Registers, 18 Stream, 19 Change, 20 Points, 21 Time,
 }
 
 impl Event<'_> {
@@ -570,6 +581,7 @@ impl Event<'_> {
             Event::Registers(registers) => Some(registers.thread),
             Event::Stream(stream) => Some(stream.thread),
             Event::Change(change) => Some(change.thread),
+            Event::Time(time) => Some(time.thread),
             Event::Note(note) => note.thread,
             _ => self.moment().map(|(thread, _)| thread),
         }

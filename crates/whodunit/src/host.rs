@@ -201,6 +201,12 @@ impl engine::Host for Terminal {
         with_room(&|| crate::rerun::answer(rerun, &self.copies));
     }
 
+    fn wrote(&self, nanoseconds: u64, stream: u8, bytes: &[u8]) {
+        if let Some(view) = &self.replay {
+            view.wrote(nanoseconds, stream, bytes);
+        }
+    }
+
     fn replayed(&self, figures: Figures) {
         if let Some(view) = &self.replay {
             view.finished(figures);

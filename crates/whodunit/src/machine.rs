@@ -1,7 +1,6 @@
 //! What a recording says of the machine it was made on.
 
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 fn processor_line(key: &str) -> Option<String> {
     // The kernel takes its time to tell.
@@ -20,9 +19,4 @@ pub fn processor() -> String {
 pub fn features() -> Vec<String> {
     let flags = processor_line("flags").unwrap_or_default();
     flags.split_whitespace().map(str::to_owned).collect()
-}
-
-pub fn nanoseconds_since_1970() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

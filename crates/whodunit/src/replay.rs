@@ -1,12 +1,14 @@
 //! `whodunit replay`: run a recording again, with no effect on anything but the terminal.
 
+mod together;
+
 use crate::host::Terminal;
 use crate::inquiry;
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
 use crate::{gdb, pack, rerun, status, voice};
 use clap::Args;
-use engine::{Marks, Observation, Options, Program, Stopped, Wishes};
+use engine::{Marks, Observation, Options, Output, Program, Stopped, Wishes};
 use program::copies::Copies;
 use program::space::parse_maps;
 use sched::FaultKinds;
@@ -65,9 +67,28 @@ pub struct Arguments {
     /// Be replayed under a debugger, whose orders come through standard input
     #[arg(long, hide = true)]
     debuggee: bool,
+    /// Tell whoever has started this what the program writes, and when
+    #[arg(long, hide = true)]
+    told: bool,
     /// The recording: a name that `whodunit ls` shows, a path, or `latest`
     #[arg(value_name = "REC")]
     recording: OsString,
+}
+
+impl Arguments {
+    /// Whether all processes are to be replayed, and nothing is wanted but to see what was seen.
+    fn is_of_all(&self) -> bool {
+        let is_of_one = self.process.is_some() || self.to.is_some() || self.quiet || self.gdb.is_some();
+        !is_of_one && !self.check && !self.inquire && self.rerun.is_none() && !self.debuggee
+    }
+
+    fn output(&self) -> Output {
+        match self.told {
+            true => Output::Told,
+            false if self.quiet => Output::Dropped,
+            false => Output::Shown,
+        }
+    }
 }
 
 pub fn run(arguments: Arguments) -> ExitCode {
@@ -75,10 +96,14 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(recording) => recording,
         Err(problem) => return refuse(&problem),
     };
+    if arguments.is_of_all() && recording.logs().len() > 1 {
+        pack::warn_of_processor(&recording);
+        return together::Together::new(&recording, !arguments.no_report).run();
+    }
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     // Who asks, plans or debugs has another use for it than to see what was seen.
     let watch_memory = !arguments.inquire && arguments.rerun.is_none() && !arguments.debuggee;
-    let wishes = Wishes { output: !arguments.quiet, verify: arguments.check, watch_memory, to: arguments.to };
+    let wishes = Wishes { output: arguments.output(), verify: arguments.check, watch_memory, to: arguments.to };
     let mut recorded = match session::recorded(&recording, log, wishes) {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
@@ -97,7 +122,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Err(problem) => return refuse(&problem),
     }
     // Whoever asks or compares has said it.
-    if !arguments.inquire && !arguments.check && !arguments.debuggee {
+    if !arguments.inquire && !arguments.check && !arguments.debuggee && !arguments.told {
         pack::warn_of_processor(&recording);
     }
     let inquiry = match arguments.inquire.then(inquiry::given).transpose() {
@@ -180,6 +205,14 @@ impl View {
             let engine::Figures { events, switches, calls, looks } = figures;
             println!("{AS_RECORDED} {events} {switches} {calls} {looks}");
         }
+        if self.arguments.told {
+            together::tell_done();
+        }
+    }
+
+    /// The program has written something, at a time that may be known.
+    pub fn wrote(&self, nanoseconds: u64, stream: u8, bytes: &[u8]) {
+        together::tell(nanoseconds, stream, bytes);
     }
 
     /// The replay ended otherwise; tells the exit status.
@@ -203,8 +236,10 @@ impl View {
             Stopped::Cut { event, figures } => {
                 self.finished(engine::Figures { events: *event, ..*figures });
                 if !self.arguments.check {
+                    let whose =
+                        if self.arguments.told { format!(" of process image {}", self.log) } else { String::new() };
                     voice::say_last(&format!(
-                        "whodunit: the recording ends here, after event {event}; the program had not ended\n"
+                        "whodunit: the recording{whose} ends here, after event {event}; the program had not ended\n"
                     ));
                 }
                 0
@@ -215,7 +250,7 @@ impl View {
             }
             Stopped::Executed { event, figures } => {
                 self.finished(engine::Figures { events: *event, ..*figures });
-                if !self.arguments.check {
+                if !self.arguments.check && !self.arguments.told {
                     self.go_on(*event);
                 }
                 0

@@ -118,7 +118,7 @@ fn journal(
         shown: Shown::here(cpu.level()),
         parent,
         streams,
-        wall_time: machine::nanoseconds_since_1970(),
+        wall_time: session::nanoseconds_since_1970(),
     };
     let place = folder.clone().into_os_string().into_vec();
     let words = move |origin: Origin| followed_and_recorded_words(&settings, limits, cpu, &place, origin);

@@ -17,6 +17,7 @@ mod debugging {
     mod backwards;
     mod checkpoints;
     mod forwards;
+    mod reading;
     mod real;
     mod session;
 }

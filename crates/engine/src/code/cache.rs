@@ -17,6 +17,7 @@ use crate::code::points::Points;
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
 use crate::context::Layout;
+use crate::debug::Watch;
 use crate::processor::Shown;
 use crate::processor::features::Beyond;
 use crate::signals::frame::XState;
@@ -198,9 +199,9 @@ impl CodeCache {
         self.places.contains(&pc)
     }
 
-    /// Leaves before instructions that may write to these ranges, and no others.
-    pub fn set_watched(&mut self, ranges: &[Range<u64>]) {
-        self.watched = ranges.iter().map(Window::around).collect();
+    /// Leaves before instructions that may do what is watched for, and no others.
+    pub fn set_watched(&mut self, watches: &[Watch]) {
+        self.watched = watches.iter().map(Window::around).collect();
         self.flush();
     }
 

@@ -12,6 +12,7 @@ use crate::kernel;
 use crate::signals::frame::{XState, state_area};
 use guest::instruction::{register_number, repeats};
 use iced_x86::{CodeSize, Instruction, InstructionInfoFactory, OpKind, Register, UsedMemory};
+use std::ops::Range;
 
 /// The first word of a record that the engine writes; the second is its length.
 pub const STEPPED: u64 = u64::MAX;
@@ -74,6 +75,30 @@ impl Step {
     pub fn elements(&self, context: &Context) -> u64 {
         let moved = self.count.wrapping_sub(context.gpr[RCX]);
         if self.is_narrow { moved & 0xffff_ffff } else { moved }
+    }
+
+    /// Whether the instruction, which has run, has read from the range.
+    pub fn reads(&self, range: &Range<u64>, context: &Context) -> bool {
+        self.touches(range, context, |kind| kind != AccessKind::Store)
+    }
+
+    /// Whether it has written there.
+    pub fn writes(&self, range: &Range<u64>, context: &Context) -> bool {
+        self.touches(range, context, |kind| kind != AccessKind::Load)
+    }
+
+    fn touches(&self, range: &Range<u64>, context: &Context, matters: impl Fn(AccessKind) -> bool) -> bool {
+        let (count, is_backward) = match repeats(&self.instruction) {
+            true => (self.elements(context), self.is_backward),
+            false => (1, false),
+        };
+        self.touched.iter().filter(|touched| matters(touched.kind)).any(|touched| {
+            let whole = span(touched.address, touched.size, count, is_backward);
+            whole.is_some_and(|(lowest, _)| {
+                let end = lowest.saturating_add(touched.size.saturating_mul(count));
+                lowest < range.end && range.start < end
+            })
+        })
     }
 
     fn look_before(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::threads::Aside;
 use super::words::{describe, describe_call};
-use super::{Divergence, Figures, Files, Stopped, Wishes};
+use super::{Divergence, Figures, Files, Output, Stopped, Wishes};
 use crate::code::points::Points;
 use crate::context::{Context, Fault, RAX, RSP};
 use crate::engine::Engine;
@@ -46,6 +46,10 @@ pub struct Machine {
     pub(super) shared: BTreeMap<u32, File>,
     /// Where what the guest writes goes.
     streams: Streams,
+    /// When the next call was done, as far as that is told.
+    time: u64,
+    /// What runs now is not yet the process that is replayed, but one that it comes from.
+    pub(super) is_parent: bool,
     pub(super) figures: Figures,
     /// Output is not written out before so many events have passed.
     pub(super) silent_until: u64,
@@ -73,7 +77,7 @@ pub enum Handled {
 pub const BETWEEN: u8 = 1;
 
 impl Machine {
-    pub fn new(files: Box<dyn Files>, wishes: Wishes) -> Machine {
+    pub fn new(files: Box<dyn Files>, wishes: Wishes, is_parent: bool) -> Machine {
         Machine {
             files,
             wishes,
@@ -91,6 +95,8 @@ impl Machine {
             tids: BTreeMap::new(),
             shared: BTreeMap::new(),
             streams: Streams::default(),
+            time: 0,
+            is_parent,
             figures: Figures::default(),
             silent_until: 0,
             has_told_of_memory: false,
@@ -136,7 +142,8 @@ impl Machine {
             Event::Registers(registers) => return self.registers(engine, context, registers),
             Event::Change(change) => self.change_file(engine, change),
             Event::Stream(change) => self.streams.set(*change),
-            Event::Output(output) if self.shows_output() => self.show(output.descriptor, output.bytes),
+            Event::Time(time) => self.time = time.nanoseconds,
+            Event::Output(output) if self.shows_output() => self.show(engine, output.descriptor, output.bytes),
             Event::Exec(_) if self.pending.is_none() => return Handled::NotYet,
             Event::Exec(_) => self.executing = Some(number),
             Event::End(ending) => return self.ending(context, number, ending),
@@ -147,7 +154,12 @@ impl Machine {
     }
 
     fn shows_output(&self) -> bool {
-        self.wishes.output && self.figures.events >= self.silent_until
+        let is_wanted = match self.wishes.output {
+            Output::Dropped => false,
+            Output::Shown => true,
+            Output::Told => !self.is_parent,
+        };
+        is_wanted && self.figures.events >= self.silent_until
     }
 
     fn call(&mut self, engine: &Engine, context: &mut Context, number: u64, call: &Call<'_>) -> Handled {
@@ -167,7 +179,7 @@ impl Machine {
         self.pending = None;
         self.half_called = false;
         if self.shows_output() {
-            self.show_output(pending, call.result);
+            self.show_output(engine, pending, call.result);
         }
         for effect in call.effects.iter() {
             write(engine, effect.address, effect.bytes);
@@ -317,18 +329,28 @@ impl Machine {
     }
 
     /// Shows what the guest writes to its standard output and error.
-    fn show_output(&self, pending: Pending, result: i64) {
+    fn show_output(&self, engine: &Engine, pending: Pending, result: i64) {
         let Pending { number, arguments } = pending;
         let Some(stream) = self.streams.of(self.current, arguments[0] as i32) else { return };
         let call = effects::Call { number, arguments, result };
         let _ = effects::sent(&call, &GuestMemory, &mut |span| {
+            if self.wishes.output == Output::Told {
+                let mut bytes = vec![0; span.length as usize];
+                if kernel::read_bytes(span.address, &mut bytes).is_ok() {
+                    engine.replay_wrote(self.time, stream, &bytes);
+                }
+                return;
+            }
             kernel::call(libc::SYS_write as u64, [u64::from(stream), span.address, span.length, 0, 0, 0]);
         });
     }
 
     /// The same for what the guest has not seen itself.
-    fn show(&self, descriptor: i32, bytes: &[u8]) {
+    fn show(&self, engine: &Engine, descriptor: i32, bytes: &[u8]) {
         let Some(stream) = self.streams.of(self.current, descriptor) else { return };
+        if self.wishes.output == Output::Told {
+            return engine.replay_wrote(self.time, stream, bytes);
+        }
         let arguments = [u64::from(stream), bytes.as_ptr() as u64, bytes.len() as u64, 0, 0, 0];
         kernel::call(libc::SYS_write as u64, arguments);
     }
@@ -372,7 +394,14 @@ fn as_granted(pending: Pending, result: i64) -> Arguments {
 
 /// Writes to the guest's memory what came from outside.
 fn write(engine: &Engine, address: u64, bytes: &[u8]) {
-    engine.world().open_guarded_in(address..address.saturating_add(bytes.len() as u64));
+    let range = address..address.saturating_add(bytes.len() as u64);
+    let mut world = engine.world();
+    // A recording that was made up may name the engine's own memory.
+    if world.space.find(address).is_none() || world.space.is_reserved(&range) {
+        return;
+    }
+    world.open_guarded_in(range);
+    drop(world);
     // What the kernel could not write then is not in the recording.
     let _ = kernel::write_bytes(address, bytes);
 }

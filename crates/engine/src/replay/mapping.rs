@@ -13,7 +13,8 @@ use trace::event::{Change, Map};
 
 impl Machine {
     pub fn map(&mut self, engine: &Engine, map: &Map<'_>) -> Result<(), String> {
-        let end = map.address.saturating_add(map.length).next_multiple_of(PAGE);
+        let end = map.address.checked_add(map.length).and_then(|end| end.checked_next_multiple_of(PAGE));
+        let end = end.ok_or_else(|| format!("memory at {:#x} cannot be mapped", map.address))?;
         let (protection, address) = (u64::from(map.protection), map.address);
         let file = match (map.content, map.file) {
             (None, Some(part)) => Some((self.files.open(part.id)?, part.offset)),

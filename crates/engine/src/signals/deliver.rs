@@ -262,10 +262,16 @@ pub fn die_with(
     if !context.is_other_process() {
         engine.finish();
     }
+    leave_by(signal)
+}
+
+/// Ends the process by a signal, under its default disposition.
+pub fn leave_by(signal: i32) -> ! {
     host::kernel_action(signal, Some(Action::default()));
     let only_this = !bit(signal);
     kernel::call(libc::SYS_rt_sigprocmask as u64, [2, (&raw const only_this) as u64, 0, 8, 0, 0]);
-    kernel::call(libc::SYS_tgkill as u64, [std::process::id() as u64, context.tid as u64, signal as u64, 0, 0, 0]);
+    let tid = kernel::call(libc::SYS_gettid as u64, [0; 6]) as u64;
+    kernel::call(libc::SYS_tgkill as u64, [std::process::id() as u64, tid, signal as u64, 0, 0, 0]);
     kernel::call(libc::SYS_exit_group as u64, [128 + signal as u64, 0, 0, 0, 0, 0]);
     unreachable!("exit_group does not return")
 }

@@ -81,7 +81,7 @@ fn shared_part(arguments: Arguments, start: u64) -> Shared {
 }
 
 /// Device and inode of an open file.
-fn object_of(descriptor: u64) -> Option<(u64, u64)> {
+pub fn object_of(descriptor: u64) -> Option<(u64, u64)> {
     let mut status = [0u64; 18];
     let arguments = [descriptor, status.as_mut_ptr() as u64, 0, 0, 0, 0];
     (kernel::call(libc::SYS_fstat as u64, arguments) == 0).then_some((status[0], status[1]))

@@ -25,6 +25,7 @@ use trace::event::SignalPlace;
 pub use exec::FILTER;
 use faults::Struck;
 pub use filter::Filters;
+pub use memory::object_of;
 
 /// What becomes of the thread after a system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

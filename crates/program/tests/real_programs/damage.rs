@@ -8,7 +8,8 @@ use crate::variables::build_variables;
 use object::{Object, ObjectSection};
 use program::expression::Expression;
 use program::space::{AddressSpace, GuestAddress};
-use program::unwind::{CodeAddress, CodeAddressKind};
+use program::symbols::Symbolizer;
+use program::unwind::{CodeAddress, CodeAddressKind, backtrace};
 use program::variables::{Scope, Variables};
 use program::whereabouts::Where;
 
@@ -98,6 +99,40 @@ fn damaged_debug_information_is_survived() {
     survives("damage-4", &["-gdwarf-4", "-O2"], 200, 1);
     survives("damage-5", &["-gdwarf-5", "-O2"], 200, 2);
     survives("damage-types", &["-gdwarf-5", "-O0", "-no-pie", "-fdebug-types-section"], 100, 3);
+}
+
+/// Headers, symbols, call frames, notes: any part of the file may be anything.
+#[test]
+fn damaged_files_are_survived() {
+    let program = build_variables("damage-anywhere", &["-gdwarf-5", "-O2"]);
+    let witness = Witness::new(&program, "inlined");
+    let own: Vec<_> = witness.evidence.space.mappings().to_vec();
+    let whole = std::fs::read(&program).unwrap();
+    let data: Vec<_> = witness.places().map(|(_, address, _)| address).collect();
+    let mut random = Random(7);
+    let mut named = 0;
+    for round in 0..300 {
+        let mut bytes = whole.clone();
+        // The first bytes matter most.
+        let reach = [64, 1024, bytes.len()][round % 3];
+        for _ in 0..[1, 4, 32][round / 3 % 3] {
+            bytes[random.below(reach)] = random.below(256) as u8;
+        }
+        if round % 5 == 0 {
+            bytes.truncate(random.below(whole.len()));
+        }
+        std::fs::write(&program, bytes).unwrap();
+        let begun = Instant::now();
+        let space = AddressSpace::new(own.clone());
+        let mut symbolizer = Symbolizer::new(&space);
+        named += usize::from(symbolizer.resolve(witness.code()).iter().any(|frame| frame.function.is_some()));
+        data.iter().for_each(|address| drop(symbolizer.data_symbol(*address)));
+        backtrace(&space, &witness.evidence.memory, witness.evidence.registers, 64);
+        space.functions_meaning(|_| Some(()));
+        program::material::of_file(&program, &program);
+        assert!(begun.elapsed() < Duration::from_secs(10), "round {round}");
+    }
+    assert!((1..300).contains(&named), "{named}");
 }
 
 /// Entries that refer to themselves or to each other.

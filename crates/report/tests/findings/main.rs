@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod damaged;
 mod examples;
 mod html;
 mod json;

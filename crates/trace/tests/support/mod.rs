@@ -63,7 +63,7 @@ impl Rng {
 }
 
 /// How many kinds [`event`] knows.
-pub const KINDS: usize = 20;
+pub const KINDS: usize = 21;
 
 pub fn any_event(rng: &mut Rng) -> Event<'static> {
     let kind = rng.below(KINDS);
@@ -104,6 +104,7 @@ pub fn event(rng: &mut Rng, kind: usize) -> Event<'static> {
             Event::Change(Change { thread, file, size, offset, bytes: rng.bytes(200) })
         }
         19 => Event::Points(Points { addresses: rng.list(30, Rng::number) }),
+        20 => Event::Time(Time { thread, nanoseconds: rng.number() }),
         _ => Event::Unknown { kind: 100 + rng.below(100) as u8, bytes: rng.bytes(50) },
     }
 }

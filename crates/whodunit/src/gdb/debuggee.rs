@@ -76,7 +76,7 @@ impl Debugger for Debuggee {
 
 fn may_have_passed(guest: &Guest<'_>, stops: &Stops, since: Mark) -> bool {
     let since = (since.event, since.clock, since.pc);
-    guest.may_have_run(&stops.breakpoints, since) || guest.may_have_written(&stops.watched, since)
+    guest.may_have_run(&stops.breakpoints, since) || guest.may_have_accessed(&stops.watches(), since)
 }
 
 /// As much as can be read, page by page.

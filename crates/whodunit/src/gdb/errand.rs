@@ -1,6 +1,6 @@
 //! One run of a process that replays, from where it stands to where its errand ends.
 
-use super::wire::{Aim, Errand, Hit, Mark, Reason, Stop, Stops, words_of};
+use super::wire::{Aim, Errand, Hit, Mark, Reason, Stop, words_of};
 use engine::{Ended, Guest, Orders, Stopped, Why};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ impl Job {
     pub fn start(&mut self, guest: &mut Guest<'_>, server: &UnixStream) -> Progress {
         guest.show_output_from(self.errand.shown);
         if !matches!(self.errand.aim, Aim::Hit(_)) {
-            guest.watch(&self.errand.stops.watched);
+            guest.watch(&self.errand.stops.watches());
         }
         if self.stands_at_breakpoint(guest) && !self.has_arrived(guest) {
             self.count(guest);
@@ -62,8 +62,8 @@ impl Job {
     /// The guest may have to stop here.
     pub fn next(&mut self, why: &Why, guest: &mut Guest<'_>, server: &UnixStream) -> Progress {
         match why {
-            Why::Breakpoint | Why::Writes if !self.has_arrived(guest) => self.count(guest),
-            Why::Written(index) => self.changed(*index),
+            Why::Breakpoint | Why::Accesses if !self.has_arrived(guest) => self.count(guest),
+            Why::Watched(index) => self.saw(*index),
             Why::Stepped => self.steps += 1,
             Why::Events => self.events += 1,
             _ => {}
@@ -125,7 +125,7 @@ impl Job {
         guest.stop_at(&self.errand.stops.breakpoints);
         match why {
             Why::Breakpoint => Err(Reason::Breakpoint),
-            Why::Written(index) => Err(Reason::Watch(*index)),
+            Why::Watched(index) => Err(Reason::Watch(*index)),
             _ => Ok(()),
         }
     }
@@ -146,7 +146,7 @@ impl Job {
     }
 
     fn hit(&mut self, guest: &mut Guest<'_>, hit: Hit) -> Result<Orders, Reason> {
-        let Stops { breakpoints, watched } = &self.errand.stops;
+        let stops = &self.errand.stops;
         if self.at == (hit.event, hit.clock) && self.ordinal == hit.ordinal {
             return Err(Reason::Arrived);
         }
@@ -157,8 +157,8 @@ impl Job {
                 Ok(Orders { step: false, until })
             }
             Nearness::Near => {
-                guest.stop_at(&with(breakpoints, hit.extra));
-                guest.watch(watched);
+                guest.stop_at(&with(&stops.breakpoints, hit.extra));
+                guest.watch(&stops.watches());
                 Ok(Orders::default())
             }
         }
@@ -191,8 +191,8 @@ impl Job {
         }
     }
 
-    /// A watched range has changed, by what was counted last.
-    fn changed(&mut self, index: usize) {
+    /// A watched range has changed or was accessed, by what was counted last.
+    fn saw(&mut self, index: usize) {
         if let Some(hit) = self.candidate {
             self.last = Some(Hit { watch: Some(index), ..hit });
         }

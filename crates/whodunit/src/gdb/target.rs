@@ -3,7 +3,7 @@
 use super::ears::Ears;
 use super::registers::{AllRegisters, LinuxX86_64};
 use super::timeline::Timeline;
-use super::wire::{Reason, Thread};
+use super::wire::{Reason, Thread, Watchpoint};
 use crate::voice;
 use gdbstub::common::{Pid, Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
@@ -133,8 +133,8 @@ impl Player {
         match &self.timeline.stop.why {
             Reason::Breakpoint => MultiThreadStopReason::SwBreak(tid),
             Reason::Watch(index) => {
-                let addr = self.timeline.stops.watched.get(*index).map_or(0, |range| range.start);
-                MultiThreadStopReason::Watch { tid, kind: WatchKind::Write, addr }
+                let Some(point) = self.timeline.stops.watched.get(*index) else { return signal(Signal::SIGTRAP) };
+                MultiThreadStopReason::Watch { tid, kind: point.kind.into(), addr: point.range.start }
             }
             Reason::Interrupted => signal(Signal::SIGINT),
             Reason::Killed(number) if !backwards => {
@@ -182,12 +182,13 @@ impl Player {
         }
         TargetError::NonFatal
     }
+}
 
-    fn watch(&mut self, address: u64, length: u64, kind: WatchKind) -> Option<std::ops::Range<u64>> {
-        const LONGEST: u64 = 1 << 20;
-        let end = address.checked_add(length)?;
-        (kind == WatchKind::Write && (1..=LONGEST).contains(&length)).then_some(address..end)
-    }
+/// What gdb wants to watch, unless that is nothing, or too much.
+fn watchpoint(address: u64, length: u64, kind: WatchKind) -> Option<Watchpoint> {
+    const LONGEST: u64 = 1 << 20;
+    let range = address..address.checked_add(length)?;
+    (1..=LONGEST).contains(&length).then_some(Watchpoint { range, kind: kind.into() })
 }
 
 fn tid_of(thread: u32) -> Tid {
@@ -399,15 +400,16 @@ impl HwBreakpoint for Player {
 
 impl HwWatchpoint for Player {
     fn add_hw_watchpoint(&mut self, address: u64, length: u64, kind: WatchKind) -> TargetResult<bool, Self> {
-        let range = self.watch(address, length, kind);
-        self.timeline.stops.watched.extend(range.clone());
-        Ok(range.is_some())
+        let point = watchpoint(address, length, kind);
+        let is_known = point.is_some();
+        self.timeline.stops.watched.extend(point);
+        Ok(is_known)
     }
 
     fn remove_hw_watchpoint(&mut self, address: u64, length: u64, kind: WatchKind) -> TargetResult<bool, Self> {
-        let Some(range) = self.watch(address, length, kind) else { return Ok(false) };
+        let Some(point) = watchpoint(address, length, kind) else { return Ok(false) };
         let watched = &mut self.timeline.stops.watched;
-        let position = watched.iter().position(|known| *known == range);
+        let position = watched.iter().position(|known| *known == point);
         Ok(position.map(|index| watched.remove(index)).is_some())
     }
 }

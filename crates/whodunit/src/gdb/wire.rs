@@ -1,6 +1,7 @@
 //! What the server and the processes that replay say to each other: frames of JSON over a socket.
 
-use engine::{Piece, ThreadRegisters};
+use engine::{Piece, ThreadRegisters, Watch, Watching};
+use gdbstub::target::ext::breakpoints::WatchKind;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
@@ -57,7 +58,58 @@ pub struct Errand {
 #[derive(Serialize, Deserialize, Clone, Debug, Default)]
 pub struct Stops {
     pub breakpoints: BTreeSet<u64>,
-    pub watched: Vec<Range<u64>>,
+    pub watched: Vec<Watchpoint>,
+}
+
+impl Stops {
+    pub fn watches(&self) -> Vec<Watch> {
+        let watch = |point: &Watchpoint| Watch { range: point.range.clone(), what: point.kind.into() };
+        self.watched.iter().map(watch).collect()
+    }
+}
+
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Watchpoint {
+    pub range: Range<u64>,
+    pub kind: Kind,
+}
+
+/// gdb's `watch`, `rwatch` and `awatch`.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Write,
+    Read,
+    Access,
+}
+
+impl From<WatchKind> for Kind {
+    fn from(kind: WatchKind) -> Kind {
+        match kind {
+            WatchKind::Write => Kind::Write,
+            WatchKind::Read => Kind::Read,
+            WatchKind::ReadWrite => Kind::Access,
+        }
+    }
+}
+
+impl From<Kind> for WatchKind {
+    fn from(kind: Kind) -> WatchKind {
+        match kind {
+            Kind::Write => WatchKind::Write,
+            Kind::Read => WatchKind::Read,
+            Kind::Access => WatchKind::ReadWrite,
+        }
+    }
+}
+
+impl From<Kind> for Watching {
+    fn from(kind: Kind) -> Watching {
+        match kind {
+            Kind::Write => Watching::Changes,
+            Kind::Read => Watching::Reads,
+            Kind::Access => Watching::Accesses,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize, Clone, Copy, Debug)]

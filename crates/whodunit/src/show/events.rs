@@ -94,6 +94,7 @@ pub fn describe(event: &Event<'_>) -> String {
         Event::Points(points) => {
             format!("the clock also counts {} further instructions", points.addresses.len())
         }
+        Event::Time(time) => format!("the next call was done {:.6} s after 1970 began", time.nanoseconds as f64 / 1e9),
         Event::Note(note) => format!("note: {}", escaped(note.text)),
         Event::End(end) => format!("end: {}", ends::end_words(end.kind)),
         Event::Unknown { kind, bytes } => {

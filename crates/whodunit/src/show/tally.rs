@@ -89,6 +89,7 @@ pub fn kind(event: &Event<'_>) -> &'static str {
         Event::Stream(_) => "stream",
         Event::Change(_) => "change",
         Event::Points(_) => "points",
+        Event::Time(_) => "time",
         Event::Unknown { .. } => "unknown",
     }
 }

@@ -48,6 +48,73 @@ fn output_by_another_descriptor() {
     check_python(r"import os; os.write(os.dup(1), b'one\n'); os.write(1, b'two\n')", "one\ntwo\n", "");
 }
 
+/// A descriptor that comes in a message leads where it led before.
+#[test]
+fn output_by_a_descriptor_from_a_message() {
+    let script = r"
+import os, socket
+ours, theirs = socket.socketpair()
+socket.send_fds(ours, [b'x'], [1, 2, os.open('/dev/null', os.O_WRONLY)])
+os.close(1)
+_, received, _, _ = socket.recv_fds(theirs, 1, 3)
+for number, descriptor in enumerate(received):
+    os.write(descriptor, b'number %d\n' % number)
+";
+    check_python(script, "number 0\n", "number 1\n");
+}
+
+/// A file that is mapped shared is cut off and made longer again, by its path and by opening it.
+#[test]
+fn a_mapped_file_truncated_by_its_path() {
+    let script = r"
+import mmap, os
+open('file', 'wb').write(b'x' * 12288)
+memory = mmap.mmap(os.open('file', os.O_RDWR), 12288)
+os.truncate('file', 8192)
+os.truncate('file', 12288)
+os.write(1, memory[8190:8194].hex().encode() + b'\n')
+os.truncate('file', 4096)
+os.truncate('file', 12288)
+os.write(1, memory[4094:4098].hex().encode() + b'\n')
+";
+    check_python(script, "78780000\n78780000\n", "");
+}
+
+/// What processes write after each other is shown in that order, whoever wrote it.
+#[test]
+fn output_of_all_processes() {
+    let script = "echo one; (echo two; /bin/echo three >&2); /bin/echo four | sed s/four/4/; echo five";
+    check_shell(script, "one\ntwo\n4\nfive\n", "three\n");
+    check_shell(&format!("exec 2>&1; {script}"), "one\ntwo\nthree\n4\nfive\n", "");
+}
+
+/// A child that began early may write late, and several may write in turn.
+#[test]
+fn output_of_processes_at_the_same_time() {
+    let script = "mkfifo a b; (read x <a; echo $x; echo four >b) & echo one; (echo two; echo three >a); read y <b; echo $y; wait; echo five";
+    check_shell(script, "one\ntwo\nthree\nfour\nfive\n", "");
+}
+
+#[test]
+fn output_of_make_and_its_children() {
+    debian::need(&["make"]);
+    let rules = "all: b c\n\t@echo all\nb:\n\t@echo b; (echo of b)\nc:\n\t@/bin/echo c | cat\n";
+    let script = format!("printf '%b' '{}' | make -f -", rules.escape_default());
+    check_shell(&script, "b\nof b\nc\nall\n", "");
+}
+
+/// Children end in their own ways, and the first process in its own.
+#[test]
+fn ends_of_children_and_of_the_first_process() {
+    let place = Place::new("ends");
+    let script = "/bin/dash -c 'echo child; kill -SEGV $$'; echo $?; (exit 3); echo $?; kill -TERM $$";
+    let mut record = place.whodunit(["record", "--no-report", "--", "/bin/dash", "-c", script]);
+    let recorded = place.finish(&mut record);
+    let replayed = place.finish(&mut place.whodunit(["replay", "--no-report", "latest"]));
+    assert_eq!(recorded, replayed, "{}", told(&replayed));
+    assert_eq!((recorded.ending, &*text(&recorded.stdout)), (Ending::Killed(15), "child\n139\n3\n"));
+}
+
 /// The program that a program executes goes on where that stopped.
 #[test]
 fn output_over_exec() {

@@ -1,6 +1,6 @@
 //! What it means to be at a place in the cache, and to have left it.
 
-use std::ops::Range;
+use crate::debug::{Watch, Watching};
 
 /// Why translated code left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ pub enum Exit {
     Instruction { pc: u64 },
     /// The end of a run up to a given instruction.
     Arrived { pc: u64 },
-    /// The instruction at `pc` may write to watched memory.
+    /// The instruction at `pc` may access watched memory.
     Watch { pc: u64 },
     /// The instruction at `pc` cannot be fetched because of `address`.
     Unfetchable { pc: u64, address: u64 },
@@ -98,19 +98,21 @@ pub struct Step {
     pub disturbance: Disturbance,
 }
 
-/// Addresses at which a store may touch watched memory: `1 << shift` bytes from `start` on.
+/// Addresses at which an access may touch watched memory: `1 << shift` bytes from `start` on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     pub start: u64,
     pub shift: u8,
+    pub what: Watching,
 }
 
 impl Window {
-    /// No store that is checked is wider.
-    pub const WIDEST_STORE: u64 = 64;
+    /// No access that is checked is wider.
+    pub const WIDEST: u64 = 64;
 
-    pub(super) fn around(range: &Range<u64>) -> Window {
-        let length = (range.end - range.start + Window::WIDEST_STORE).next_power_of_two();
-        Window { start: range.start.wrapping_sub(Window::WIDEST_STORE), shift: length.ilog2() as u8 }
+    pub(super) fn around(watch: &Watch) -> Window {
+        let Watch { range, what } = watch;
+        let length = (range.end - range.start + Window::WIDEST).next_power_of_two();
+        Window { start: range.start.wrapping_sub(Window::WIDEST), shift: length.ilog2() as u8, what: *what }
     }
 }

@@ -1,20 +1,20 @@
-//! Leaving before instructions that may write to watched memory.
+//! Leaving before instructions that may access watched memory.
 
 use super::branches::subtract_from_rcx;
 use super::{CX, Emitter, SCRATCH};
 use crate::code::cache::{Disturbance, Exit, Window};
 use crate::code::path::is_system_call;
 use crate::context::{R11, RCX};
+use crate::debug::Watching;
 use guest::instruction::{memory_used, repeats};
 use iced_x86::{
     Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpAccess, OpKind, Register,
     UsedMemory,
 };
 
-/// Where an instruction writes.
-enum Writes {
-    Nowhere,
-    At(UsedMemory),
+/// Where an instruction accesses memory.
+enum Accesses {
+    At(Vec<UsedMemory>),
     /// Where a sum of registers does not tell.
     Anywhere,
 }
@@ -25,15 +25,17 @@ impl Emitter<'_> {
             return;
         }
         let pc = instruction.ip();
-        match writes_of(&mut self.cache.factory, instruction) {
-            Writes::Nowhere => {}
-            Writes::Anywhere => {
+        let windows = self.cache.watched.clone();
+        let reads = windows.iter().any(|window| window.what.sees_reads());
+        match accesses_of(&mut self.cache.factory, instruction, reads) {
+            Accesses::Anywhere => {
                 self.step(pc, Disturbance::default());
                 self.leave_by(Exit::Watch { pc });
             }
-            Writes::At(memory) => {
-                for window in self.cache.watched.clone() {
-                    self.check_address(pc, &memory, window);
+            Accesses::At(places) => {
+                for memory in places {
+                    let sees = |window: &&Window| is_seen(&memory, window.what);
+                    windows.iter().filter(sees).for_each(|window| self.check_address(pc, &memory, *window));
                 }
             }
         }
@@ -88,25 +90,32 @@ impl Emitter<'_> {
     }
 }
 
-fn writes_of(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> Writes {
+/// All that it writes, and with `reads` all that it reads.
+fn accesses_of(factory: &mut InstructionInfoFactory, instruction: &Instruction, reads: bool) -> Accesses {
     if is_system_call(instruction) {
-        return Writes::Anywhere;
+        return Accesses::Anywhere;
     }
     let into_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     let unusual = repeats(instruction)
         || instruction.is_vsib()
         || instruction.mnemonic() == Mnemonic::Enter
         || instruction.mnemonic() == Mnemonic::Pop && into_memory;
-    let mut writes = memory_used(factory, instruction)
-        .filter(|memory| !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead));
-    match (writes.next(), writes.next()) {
-        (None, _) => Writes::Nowhere,
-        (Some(memory), None) if !unusual && is_sum(memory) => Writes::At(*memory),
-        _ => Writes::Anywhere,
-    }
+    let matters = |memory: &&UsedMemory| reads || writes(memory);
+    let places: Vec<UsedMemory> = memory_used(factory, instruction).filter(matters).copied().collect();
+    let is_plain = !unusual && places.iter().all(is_sum) && places.iter().filter(|memory| writes(memory)).count() < 2;
+    if places.is_empty() || is_plain { Accesses::At(places) } else { Accesses::Anywhere }
 }
 
-/// Whether an instruction of its own can compute the address, and the store is no wider than windows foresee.
+fn writes(memory: &UsedMemory) -> bool {
+    !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead)
+}
+
+fn is_seen(memory: &UsedMemory, what: Watching) -> bool {
+    let reads = !matches!(memory.access(), OpAccess::Write | OpAccess::CondWrite);
+    what.sees_writes() && writes(memory) || what.sees_reads() && reads
+}
+
+/// Whether an instruction of its own can compute the address, and the access is no wider than windows foresee.
 fn is_sum(memory: &UsedMemory) -> bool {
     let plain = |register: Register| register == Register::None || register.is_gpr64();
     let size = memory.memory_size().size() as u64;
@@ -115,6 +124,6 @@ fn is_sum(memory: &UsedMemory) -> bool {
     plain(memory.base())
         && plain(memory.index())
         && (near || constant)
-        && (1..=Window::WIDEST_STORE).contains(&size)
+        && (1..=Window::WIDEST).contains(&size)
         && memory.address_size() == CodeSize::Code64
 }
