@@ -45,6 +45,13 @@ pub trait Journal: Send {
     fn words_for_exec(&mut self, handover: &Handover) -> Vec<Vec<u8>>;
     /// The descriptors that lead to standard output (1) and error (2) from the start.
     fn first_streams(&self) -> Vec<(i32, u8)>;
+    /// Whether copies of the process can go on with recordings of their own.
+    fn can_depart(&self) -> bool {
+        false
+    }
+    /// The process is a copy of the one that has written so far, and goes on with a recording of its own, which begins with
+    /// what the other one holds.
+    fn depart(&mut self) {}
     /// Nothing follows.
     fn close(&mut self);
 }

@@ -7,6 +7,7 @@
 mod code;
 mod context;
 mod debug;
+mod departure;
 mod engine;
 mod file_changes;
 mod guest_code;
@@ -36,7 +37,9 @@ mod x87;
 
 pub use code::observe::{AccessKind, Mark, Marks, Wanted};
 pub use context::Fault;
+
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Why};
+pub use departure::{Departure, translate, translated};
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, Switching, ThreadFacts};
 pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};

@@ -14,7 +14,7 @@ mod round_robin;
 mod toy;
 mod walk;
 
-pub use delay::Delay;
+pub use delay::{Delay, Delays};
 pub use pct::Pct;
 pub use pos::Pos;
 pub use random::{Random, Rng};

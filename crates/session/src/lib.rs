@@ -15,5 +15,5 @@ pub mod stream;
 
 pub use interleaved::Interleaved;
 pub use player::{NotPlayable, is_without_events, process_of, recorded, successor};
-pub use recorder::{Facts, Limits, Origin, Recorder, Words};
+pub use recorder::{Branch, Branches, Facts, Limits, Origin, Recorder, Words};
 pub use shared_sites::{SharedSites, Sharing};

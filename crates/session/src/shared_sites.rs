@@ -19,6 +19,8 @@ pub struct Sharing {
     pub sites: BTreeSet<u64>,
     /// Stores, each with an instruction that accesses the same memory.
     pub pairs: BTreeSet<(u64, u64)>,
+    /// How often such memory was accessed.
+    pub accesses: u64,
 }
 
 /// Takes what was found when the run has ended.
@@ -43,6 +45,7 @@ struct Granule {
     /// Whose it is: nobody's before the first access, and nobody's any more once it is shared.
     owner: Option<Owner>,
     is_shared: bool,
+    accesses: u64,
     /// With whether they store.
     sites: Vec<(u64, bool)>,
 }
@@ -74,6 +77,7 @@ impl SharedSites {
     fn sharing(&self) -> Sharing {
         let mut sharing = Sharing::default();
         for granule in self.granules.values().filter(|granule| granule.is_shared && granule.is_written()) {
+            sharing.accesses += granule.accesses;
             sharing.sites.extend(granule.sites.iter().map(|(site, _)| site));
             if granule.sites.len() <= MOST_IN_PAIRS {
                 let stores = granule.sites.iter().filter(|(_, stores)| *stores);
@@ -92,6 +96,7 @@ impl Granule {
             // Whoever makes a thread prepares its stack.
             *self = Granule::default();
         }
+        self.accesses += 1;
         self.is_shared |= *self.owner.get_or_insert(owner) != owner;
         if !self.sites.contains(&(site, writes)) {
             self.sites.push((site, writes));

@@ -10,6 +10,7 @@ mod order;
 mod progress;
 mod runner;
 mod search;
+mod stem;
 mod text;
 mod witness;
 
@@ -66,8 +67,10 @@ pub enum PolicyName {
     Pos,
     /// Like pos, but a chosen access is to come right behind a chosen store of another thread
     Rff,
-    /// Keeps a thread from a chosen access until another one has made an access that conflicts
+    /// Keeps threads from a chosen access until another one has made an access that conflicts
     Delay,
+    /// Each thread in turn, for a time drawn for each schedule: to compare with, since that is no search
+    RoundRobin,
 }
 
 #[derive(Args, Debug)]

@@ -9,7 +9,9 @@ mod workplace;
 mod hunting {
     mod bad_input;
     mod finding;
+    mod museum;
     mod place;
     mod recorded;
     mod repeating;
+    mod stems;
 }

@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::ground::{Ground, NoRun, Run, Trial};
 use super::order::Tactic;
 use super::progress::Progress;
+use crate::settings::DEFAULT_QUANTUM;
 use sched::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -59,8 +60,22 @@ const SHORTEST_LIMIT: Duration = Duration::from_secs(20);
 /// Schedules with many switches take more events than the ordinary one, where threads wait by spinning.
 const PATIENCE: u64 = 50;
 const LEAST_PATIENCE: u64 = 5_000_000;
+/// What the engine counts for each time that a policy is asked.
+const EVENTS_A_CHOICE: u64 = 100;
 /// A generation is so many times as long as the one before.
 const GROWTH: u64 = 4;
+
+/// The turns that policies take. Delays need no luck once they have come to the right place, of which there are many.
+const MIX: [PolicyName; 8] = [
+    PolicyName::Delay,
+    PolicyName::Pos,
+    PolicyName::Rff,
+    PolicyName::Delay,
+    PolicyName::Pct,
+    PolicyName::Delay,
+    PolicyName::Random,
+    PolicyName::Delay,
+];
 
 pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
     let began = Instant::now();
@@ -74,7 +89,7 @@ pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
         progress: Progress::new(plan),
     };
     let ordinary = hunt.ordinary()?;
-    let patience = plan.timeout.unwrap_or(ordinary.answer.events.saturating_mul(PATIENCE) + LEAST_PATIENCE);
+    let patience = plan.timeout.unwrap_or_else(|| patience_after(&ordinary));
     let limit = SHORTEST_LIMIT.max(ordinary.took * 50);
     hunt.take(ordinary)?;
     let (mut first, mut length) = (1, GROWTH);
@@ -89,6 +104,14 @@ pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
     hunt.progress.end();
     hunt.found.took = began.elapsed();
     Ok(hunt.found)
+}
+
+/// How many events a schedule may pass while nothing comes of them, judged by the ordinary run.
+fn patience_after(ordinary: &Run) -> u64 {
+    let answer = &ordinary.answer;
+    let choices = answer.steps + answer.shared.as_ref().map_or(0, |shared| shared.accesses);
+    let events = answer.events.saturating_add(choices.saturating_mul(EVENTS_A_CHOICE));
+    events.saturating_mul(PATIENCE).saturating_add(LEAST_PATIENCE)
 }
 
 struct Hunt<'a> {
@@ -139,20 +162,11 @@ impl Hunt<'_> {
 
     /// How threads are chosen in the schedule that `index` others come before.
     fn tactic(&self, index: u64, seed: u64) -> Tactic {
-        const MIX: [PolicyName; 6] = [
-            PolicyName::Delay,
-            PolicyName::Pos,
-            PolicyName::Rff,
-            PolicyName::Pct,
-            PolicyName::Delay,
-            PolicyName::Random,
-        ];
         let (policy, round) = match self.plan.policy {
-            // Of every six, two are delays.
             PolicyName::Mix => {
-                let (rounds, place) = (index / 6, index % 6);
-                let policy = MIX[place as usize];
-                (policy, if policy == PolicyName::Delay { rounds * 2 + u64::from(place > 0) } else { rounds })
+                let (rounds, place) = (index / MIX.len() as u64, (index % MIX.len() as u64) as usize);
+                let share = |part: &[PolicyName]| part.iter().filter(|&&policy| policy == MIX[place]).count() as u64;
+                (MIX[place], rounds * share(&MIX) + share(&MIX[..place]))
             }
             policy => (policy, index),
         };
@@ -162,6 +176,7 @@ impl Hunt<'_> {
             PolicyName::Pos => Tactic::Pos,
             PolicyName::Rff => self.reads_from(round, seed),
             PolicyName::Delay => self.delay(round, seed),
+            PolicyName::RoundRobin => Tactic::RoundRobin { quantum: 1 + Rng::new(seed).below(DEFAULT_QUANTUM) },
         }
     }
 
@@ -177,14 +192,21 @@ impl Hunt<'_> {
         Tactic::ReadsFrom { pairs: [nth(round), second] }
     }
 
-    /// One site after the other, in the same order; later, not the first time that a thread comes there.
+    /// One site after the other, in the same order. At first one delay each; then again and again; then longer ones; then
+    /// any of these, and not the first time that a thread comes there.
     fn delay(&self, round: u64, seed: u64) -> Tactic {
         let points = self.points.len() as u64;
         let Some(&site) = self.points.iter().rev().nth(round.checked_rem(points).unwrap_or(0) as usize) else {
             return Tactic::Walk;
         };
-        let rounds = round / points;
-        Tactic::Delay { site, skip: if rounds == 0 { 0 } else { Rng::new(seed).below(4 * rounds) } }
+        let mut rng = Rng::new(seed);
+        let (skip, wanted, stores) = match round / points {
+            0 => (0, 1, 1),
+            1 => (0, 8, 1),
+            2 => (0, 4, 3),
+            rounds => (rng.below(4 * rounds), 1 + rng.below(8), 1 + rng.below(4)),
+        };
+        Tactic::Delay { site, skip, wanted, stores }
     }
 
     /// Runs the schedules of these numbers.
@@ -265,7 +287,8 @@ impl Hunt<'_> {
 
 /// Runs one schedule after the other until none is left, or the hunt is over.
 fn work(ground: &Ground, trials: &[Trial], next: &AtomicU64, is_over: &AtomicBool, send: Sender<Result<Run, NoRun>>) {
-    let mut runner = match ground.runner() {
+    let Some(&first) = trials.first() else { return };
+    let mut runner = match ground.stem(first) {
         Ok(runner) => runner,
         Err(error) => {
             let _ = send.send(Err(error.into()));
