@@ -1,11 +1,12 @@
 //! Delays: a thread that is about to make an access at one chosen place is kept from it until another one has made an
 //! access that conflicts. If nobody else can run before that, it goes on, and the next thread that comes there is kept.
-//! All else is a random walk.
+//! All else is a random walk, or goes by priorities that stay: then threads of low ones come late, and find others far ahead.
 //!
 //! In the spirit of active testing of races (Sen, PLDI 2008) and of delay injection (TSVD, SOSP 2019): a delay that lasts
 //! until the other side has come needs no luck to be long enough.
 
 use crate::pending::Pending;
+use crate::ranks::Ranks;
 use crate::{Access, FAIR, Policy, Rng, SwitchPoint, ThreadId};
 
 /// Which threads are kept from the access, and for how long.
@@ -17,6 +18,8 @@ pub struct Delays {
     pub wanted: u64,
     /// How many stores others are to make meanwhile; with a single one, any access that conflicts will do.
     pub stores: u64,
+    /// Whether threads have priorities.
+    pub ranked: bool,
 }
 
 pub struct Delay {
@@ -31,6 +34,8 @@ pub struct Delay {
     stores: u64,
     /// How often others were picked while one was held.
     picks: u64,
+    /// Where threads have priorities.
+    ranks: Option<Ranks>,
     pending: Pending,
 }
 
@@ -46,8 +51,9 @@ const PATIENCE: u64 = 3_000;
 
 impl Delay {
     pub fn new(seed: u64, site: u64, delays: Delays) -> Delay {
-        let Delays { skip, wanted, stores } = delays;
-        Delay { rng: Rng::new(seed), site, skip, held: None, wanted, stores, picks: 0, pending: Pending::new() }
+        let Delays { skip, wanted, stores, ranked } = delays;
+        let ranks = ranked.then(Ranks::default);
+        Delay { rng: Rng::new(seed), site, skip, held: None, wanted, stores, picks: 0, ranks, pending: Pending::new() }
     }
 
     /// What `last` was about to do is done, and it is about to do something else.
@@ -93,7 +99,10 @@ impl Delay {
             self.held = None;
             return point.runnable[0];
         }
-        free[self.rng.below(free.len() as u64) as usize]
+        match &mut self.ranks {
+            Some(ranks) => ranks.highest(point, &free, &mut self.rng),
+            None => free[self.rng.below(free.len() as u64) as usize],
+        }
     }
 }
 
@@ -118,7 +127,7 @@ mod tests {
     use crate::Walk;
     use crate::toy::{Toy, torn};
 
-    const FIRST: Delays = Delays { skip: 0, wanted: 1, stores: 1 };
+    const FIRST: Delays = Delays { skip: 0, wanted: 1, stores: 1, ranked: false };
     const ONCE: Delays = Delays { skip: 1, ..FIRST };
 
     /// In the toy the accesses of a thread are all at the site of its number.
@@ -160,6 +169,17 @@ mod tests {
             let order = Toy::new(&[1, 5]).run(&mut Delay::new(seed, 1, delays));
             let at = order.iter().position(|&thread| thread == ThreadId(1));
             assert!(at.is_some_and(|at| at >= 3), "{order:?}");
+        }
+    }
+
+    /// Otherwise nobody comes between the accesses of a thread.
+    #[test]
+    fn with_priorities_only_the_held_thread_is_interrupted() {
+        for seed in 0..50 {
+            let delays = Delays { ranked: true, ..FIRST };
+            let order = Toy::new(&[3, 3, 3]).run(&mut Delay::new(seed, 1, delays));
+            let switches = order.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            assert!(switches <= 4, "{order:?}");
         }
     }
 

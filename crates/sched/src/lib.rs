@@ -8,6 +8,7 @@ mod pct;
 mod pending;
 mod pos;
 mod random;
+mod ranks;
 mod reads_from;
 mod round_robin;
 #[cfg(test)]

@@ -70,7 +70,8 @@ fn print_hunts(arguments: &Arguments) -> Result<(), String> {
     let titles: String = policies.iter().map(|policy| format!("{policy:>COLUMN_WIDTH$}")).collect();
     println!("{:NAME_WIDTH$}{titles}\n{:NAME_WIDTH$}{}", "", "exhibit", Figures::TITLE.repeat(policies.len()));
     let mut totals = vec![Figures::default(); policies.len()];
-    let wanted = exhibit::all()?.into_iter().filter(|exhibit| exhibit.failure.is_some() && arguments.wants(&exhibit.name));
+    let wanted =
+        exhibit::all()?.into_iter().filter(|exhibit| exhibit.failure.is_some() && arguments.wants(&exhibit.name));
     for exhibit in wanted {
         let mut row = String::new();
         for (policy, total) in policies.iter().zip(&mut totals) {

@@ -134,6 +134,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             .jobs
             .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize),
         keep_going: arguments.keep_going,
+        has_input: arguments.stdin.is_some(),
         timeout: arguments.timeout,
     };
     match hunt(arguments, quarry, &plan) {

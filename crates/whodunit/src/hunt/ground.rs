@@ -4,7 +4,6 @@ use super::failure::{self, Failure};
 use super::order::{Answer, Ended, Order, Tactic};
 use super::runner::Runner;
 use crate::status;
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -91,7 +90,7 @@ impl Ground {
             stems: AtomicU64::new(0),
             has_stems: AtomicBool::new(true),
         };
-        ground.set_points(&BTreeSet::new())?;
+        ground.set_points(std::iter::empty())?;
         Ok(ground)
     }
 
@@ -100,8 +99,8 @@ impl Ground {
     }
 
     /// From now on, these are the points. No run may be under way.
-    pub fn set_points(&self, points: &BTreeSet<u64>) -> io::Result<()> {
-        let lines: String = points.iter().map(|address| format!("{address:x}\n")).collect();
+    pub fn set_points(&self, points: impl Iterator<Item = u64>) -> io::Result<()> {
+        let lines: String = points.map(|address| format!("{address:x}\n")).collect();
         fs::write(self.points_file(), lines)
     }
 

@@ -32,6 +32,7 @@ pub enum Tactic {
         skip: u64,
         wanted: u64,
         stores: u64,
+        ranked: bool,
     },
 }
 
@@ -48,8 +49,8 @@ impl Tactic {
                     pairs.into_iter().flatten().map(|(store, access)| Pair { store, access }).collect();
                 Box::new(ReadsFrom::new(seed, &pairs))
             }
-            Tactic::Delay { site, skip, wanted, stores } => {
-                Box::new(Delay::new(seed, site, Delays { skip, wanted, stores }))
+            Tactic::Delay { site, skip, wanted, stores, ranked } => {
+                Box::new(Delay::new(seed, site, Delays { skip, wanted, stores, ranked }))
             }
         }
     }
@@ -150,7 +151,8 @@ pub struct Answer {
 /// Instructions at memory that threads share, and pairs of a store and another access to the same memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Shared {
-    pub sites: Vec<u64>,
+    /// With how often their memory went from one thread to another.
+    pub sites: Vec<(u64, u64)>,
     pub pairs: Vec<(u64, u64)>,
     /// How often such memory was accessed.
     pub accesses: u64,

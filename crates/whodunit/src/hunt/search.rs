@@ -25,6 +25,8 @@ pub struct Plan {
     pub seed: u64,
     pub jobs: usize,
     pub keep_going: bool,
+    /// The program has something to read.
+    pub has_input: bool,
     pub timeout: Option<u64>,
 }
 
@@ -83,7 +85,8 @@ pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
         ground,
         plan,
         found: Found::default(),
-        points: BTreeSet::new(),
+        points: BTreeMap::new(),
+        sites: Vec::new(),
         pairs: BTreeSet::new(),
         steps: 0,
         progress: Progress::new(plan),
@@ -114,11 +117,24 @@ fn patience_after(ordinary: &Run) -> u64 {
     events.saturating_mul(PATIENCE).saturating_add(LEAST_PATIENCE)
 }
 
+/// Sites in the order in which delays try them: by turns one of the program's own, which lie above those of its libraries,
+/// and one at the memory that threads take from each other most often.
+fn by_promise(points: &BTreeMap<u64, u64>) -> Vec<u64> {
+    let mut contended: Vec<u64> = points.keys().copied().collect();
+    contended.sort_by_key(|site| std::cmp::Reverse(points.get(site)));
+    let both = points.keys().rev().zip(&contended).flat_map(|(&own, &contended)| [own, contended]);
+    let mut seen = BTreeSet::new();
+    both.filter(|&site| seen.insert(site)).collect()
+}
+
 struct Hunt<'a> {
     ground: &'a Ground,
     plan: &'a Plan,
     found: Found,
-    points: BTreeSet<u64>,
+    /// With how often their memory went from one thread to another.
+    points: BTreeMap<u64, u64>,
+    /// The same points, those first that delays are to try first.
+    sites: Vec<u64>,
     pairs: BTreeSet<(u64, u64)>,
     /// About how many steps a run has.
     steps: u64,
@@ -137,7 +153,8 @@ impl Hunt<'_> {
         };
         let run = self.ground.run(&mut self.ground.runner()?, trial)?;
         if run.is_slow {
-            let sentence = "the program's ordinary run takes too long for a hunt; give it less to do";
+            let sentence = "the program's ordinary run has not come to an end in two minutes; give it less to do, or if it \
+                            hangs by itself, use `whodunit record`";
             return Err(NoRun::Refused(sentence.to_owned()));
         }
         if run.failure.is_none() && run.answer.threads == 0 {
@@ -192,21 +209,21 @@ impl Hunt<'_> {
         Tactic::ReadsFrom { pairs: [nth(round), second] }
     }
 
-    /// One site after the other, in the same order. At first one delay each; then again and again; then longer ones; then
-    /// any of these, and not the first time that a thread comes there.
+    /// One site after the other, each under a random walk and under priorities. At first one delay each; then again and
+    /// again; then longer ones; then any of these, and not the first time that a thread comes there.
     fn delay(&self, round: u64, seed: u64) -> Tactic {
-        let points = self.points.len() as u64;
-        let Some(&site) = self.points.iter().rev().nth(round.checked_rem(points).unwrap_or(0) as usize) else {
+        let (sites, ranked) = (self.sites.len() as u64, round % 2 == 1);
+        let Some(&site) = self.sites.get((round / 2).checked_rem(sites).unwrap_or(0) as usize) else {
             return Tactic::Walk;
         };
         let mut rng = Rng::new(seed);
-        let (skip, wanted, stores) = match round / points {
+        let (skip, wanted, stores) = match round / 2 / sites {
             0 => (0, 1, 1),
             1 => (0, 8, 1),
             2 => (0, 4, 3),
             rounds => (rng.below(4 * rounds), 1 + rng.below(8), 1 + rng.below(4)),
         };
-        Tactic::Delay { site, skip, wanted, stores }
+        Tactic::Delay { site, skip, wanted, stores, ranked }
     }
 
     /// Runs the schedules of these numbers.
@@ -251,9 +268,13 @@ impl Hunt<'_> {
         let Run { trial, answer, failure, is_slow, .. } = run;
         self.found.given_up += u64::from(is_slow);
         if let Some(shared) = answer.shared {
-            self.points.extend(shared.sites);
+            for (site, turns) in shared.sites {
+                let most = self.points.entry(site).or_default();
+                *most = turns.max(*most);
+            }
+            self.sites = by_promise(&self.points);
             self.pairs.extend(shared.pairs);
-            self.ground.set_points(&self.points)?;
+            self.ground.set_points(self.points.keys().copied())?;
             self.steps = self.steps.max(answer.steps);
         }
         self.found.points = self.points.len();
@@ -302,5 +323,17 @@ fn work(ground: &Ground, trials: &[Trial], next: &AtomicU64, is_over: &AtomicBoo
         if send.send(run).is_err() || is_last {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_come_by_turns_from_above_and_by_contention() {
+        let points = BTreeMap::from([(10, 1), (20, 9), (30, 2), (40, 1), (50, 5)]);
+        assert_eq!(by_promise(&points), [50, 20, 40, 30, 10]);
+        assert!(by_promise(&BTreeMap::new()).is_empty());
     }
 }

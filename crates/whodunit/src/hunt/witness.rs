@@ -102,7 +102,10 @@ impl Host for Witness {
     fn observer(&self) -> Option<Box<dyn Observer>> {
         let answer = Arc::clone(&self.answer);
         let deliver = move |sharing: &Sharing| {
-            let (sites, pairs) = (sharing.sites.iter().copied().collect(), sharing.pairs.iter().copied().collect());
+            let (sites, pairs) = (
+                sharing.sites.iter().map(|(&site, &turns)| (site, turns)).collect(),
+                sharing.pairs.iter().copied().collect(),
+            );
             answer.lock().unwrap_or_else(PoisonError::into_inner).shared =
                 Some(Shared { sites, pairs, accesses: sharing.accesses });
         };
