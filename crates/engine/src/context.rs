@@ -287,10 +287,12 @@ impl ContextRef {
         ContextRef(context)
     }
 
-    /// Makes the thread look at the world again.
-    pub fn wake(&self) {
+    /// Makes the thread look at the world again, once somebody has woken who sleeps at the address that this tells.
+    pub fn call(&self) -> u64 {
         // SAFETY: see the `Send` argument; `wake` is atomic.
-        crate::kernel::wake(unsafe { &(*self.0).wake });
+        let word = unsafe { &(*self.0).wake };
+        word.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        std::ptr::from_ref(word) as u64
     }
 
     /// Shows the context; the caller knows that the thread is parked, or is itself that thread.

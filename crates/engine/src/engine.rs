@@ -5,6 +5,7 @@ use crate::code::observe::{Marks, RecordFacts};
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault, RSP};
 use crate::debug::Debugging;
+use crate::departure::{Departure, Departures};
 use crate::faults::{Faultable, MappedCode};
 use crate::journal::Writing;
 use crate::observation::{
@@ -57,8 +58,10 @@ pub struct Switching {
     /// Before every system call.
     pub calls: bool,
     /// The run is ended by SIGXCPU when all threads together pass more events than these, and none of them starts, ends
-    /// or writes anything meanwhile.
+    /// or writes anything meanwhile. Each time that the policy is asked counts as a hundred events.
     pub patience: Option<u64>,
+    /// The run stops before the guest's second thread for [`Host::depart`], and ends if it cannot be copied there.
+    pub departs: bool,
 }
 
 /// A guest thread in a report.
@@ -148,6 +151,11 @@ pub trait Host: Send + Sync {
     fn replayed(&self, _figures: Figures) {}
     /// A run that was to leave its recording has ended.
     fn reran(&self, _rerun: &Rerun) {}
+    /// The guest is about to have its second thread, and [`Switching::departs`] asked for a stop here, where copies of the
+    /// process can go on. Tells how in each copy; does not return in the process that is copied, whose only thread calls.
+    fn depart(&self) -> Departure {
+        crate::kernel::leave(0)
+    }
     /// One line for the user, at most once for each cause.
     fn notice(&self, line: &str);
 }
@@ -158,6 +166,7 @@ pub struct Engine {
     pub options: Options,
     pub private: PrivateDescriptors,
     pub filters: Filters,
+    pub departures: Departures,
     host: Box<dyn Host>,
     stubs: Stubs,
     code_range: Range<u64>,
@@ -217,6 +226,7 @@ impl Engine {
             world: Mutex::new(world),
             turn,
             filters: Filters::inherited(&options.filters),
+            departures: Departures::default(),
             xstate: shown_state(options.shown),
             options,
             private,
@@ -286,6 +296,11 @@ impl Engine {
 
     pub fn reran(&self, rerun: &Rerun) {
         self.host.reran(rerun);
+    }
+
+    /// Comes back in a copy of the process.
+    pub fn depart(&self) -> Departure {
+        self.host.depart()
     }
 
     pub fn get() -> &'static Engine {

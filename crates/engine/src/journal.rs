@@ -48,6 +48,13 @@ pub trait Journal: Send {
     fn first_streams(&self) -> Vec<(i32, u8)>;
     /// The run comes from another one, which may have started others.
     fn has_parent(&self) -> bool;
+    /// Whether copies of the process can go on with recordings of their own.
+    fn can_depart(&self) -> bool {
+        false
+    }
+    /// The process is a copy of the one that has written so far, and goes on with a recording of its own, which begins with
+    /// what the other one holds.
+    fn depart(&mut self) {}
     /// Nothing follows.
     fn close(&mut self);
 }

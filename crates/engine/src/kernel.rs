@@ -226,11 +226,10 @@ pub fn wait_on(word: &std::sync::atomic::AtomicU32, expected: u32, timeout: Opti
     call(libc::SYS_futex as u64, [word.as_ptr() as u64, operation, u64::from(expected), timeout, 0, 0]);
 }
 
-/// Changes `word` and wakes whoever waits on it.
-pub fn wake(word: &std::sync::atomic::AtomicU32) {
-    word.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+/// Wakes who waits on the word there, which has changed. The thread may be gone already, and its word with it.
+pub fn wake_sleeper(address: u64) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
-    call(libc::SYS_futex as u64, [word.as_ptr() as u64, operation, 1, 0, 0, 0]);
+    call(libc::SYS_futex as u64, [address, operation, 1, 0, 0, 0]);
 }
 
 /// Runs translated code at `host` until it leaves; the context says why.

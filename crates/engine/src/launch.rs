@@ -236,6 +236,9 @@ fn start(
         replay.begin(engine, context);
     }
     engine.turn.set_watcher(engine);
+    if engine.options.switching.departs {
+        engine.departures.expect();
+    }
     // The main thread's lasts as long as the process.
     std::mem::forget(host::AlternateStack::install());
     dispositions::catch_first(engine, context);

@@ -7,6 +7,7 @@
 mod code;
 mod context;
 mod debug;
+mod departure;
 mod engine;
 mod faults;
 mod file_changes;
@@ -38,6 +39,7 @@ mod x87;
 pub use code::observe::{AccessKind, Mark, Marks, Wanted};
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Watch, Watching, Why};
+pub use departure::{Departure, translate, translated};
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, Switching, ThreadFacts};
 pub use faults::{Faultable, INJECTED, MappedCode};
 pub use journal::{Handover, Journal, Mapped};

@@ -116,6 +116,12 @@ impl PrivateLog {
         let arguments = [file.as_raw_fd() as u64, self.0 as u64, libc::O_CLOEXEC as u64, 0, 0, 0];
         check(kernel::call(libc::SYS_dup3 as u64, arguments)).map(drop)
     }
+
+    /// The same, for a copy of the process that still reads what the log before it holds in memory.
+    pub fn replaced_by(&self, file: std::fs::File) -> std::io::Result<PrivateLog> {
+        let mut next = PrivateLog(self.0);
+        next.replace(file).map(|()| next)
+    }
 }
 
 impl trace::Sink for PrivateLog {

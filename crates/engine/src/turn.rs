@@ -15,6 +15,7 @@ use crate::stock::Reach;
 use sched::{Access, Policy, Reason, ThreadId};
 use state::{is_written_down, write_end};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -111,6 +112,8 @@ struct State {
     /// Events that have passed since something came of them, and how many may.
     fruitless: u64,
     patience: u64,
+    /// Where threads sleep that are to look at the world again.
+    called: Vec<u64>,
     /// A thread can run that could not when the policy was last asked.
     has_news: bool,
     stats: TurnStats,
@@ -136,6 +139,33 @@ const GRACE: Duration = Duration::from_millis(200);
 
 /// How often an idle program looks at words that another process may change.
 const SHARED_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The state, as long as somebody has it. Threads are woken when it is free again, since they need it first of all.
+struct Locked<'a>(Option<MutexGuard<'a, State>>);
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.0.as_deref().expect("it is there until the end")
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.0.as_deref_mut().expect("it is there until the end")
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let called = std::mem::take(&mut self.called);
+        self.0 = None;
+        for address in called {
+            kernel::wake_sleeper(address);
+        }
+    }
+}
 
 /// What `pick` found.
 enum Choice {
@@ -165,6 +195,7 @@ impl Turn {
             access: None,
             fruitless: 0,
             patience: u64::MAX,
+            called: Vec::new(),
             has_news: false,
             stats,
         };
@@ -179,6 +210,11 @@ impl Turn {
     /// How many events may pass while nothing comes of them.
     pub fn set_patience(&self, events: u64) {
         self.lock().patience = events;
+    }
+
+    /// From now on, this policy is asked.
+    pub fn follow(&self, policy: Box<dyn Policy>) {
+        self.lock().policy = policy;
     }
 
     /// Something has come of what the threads do.
@@ -202,8 +238,8 @@ impl Turn {
         let _ = self.watcher.set(watcher);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> Locked<'_> {
+        Locked(Some(self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
     }
 
     pub fn is_alone(&self) -> bool {
@@ -347,7 +383,7 @@ impl Turn {
 
     /// Keeps everybody out while the process forks.
     pub fn hold(&self) -> impl Drop + '_ {
-        struct Held<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, State>);
+        struct Held<'a>(#[expect(dead_code, reason = "held, not read")] Locked<'a>);
         impl Drop for Held<'_> {
             fn drop(&mut self) {}
         }

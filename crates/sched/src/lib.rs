@@ -9,13 +9,14 @@ mod pct;
 mod pending;
 mod pos;
 mod random;
+mod ranks;
 mod reads_from;
 mod round_robin;
 #[cfg(test)]
 mod toy;
 mod walk;
 
-pub use delay::Delay;
+pub use delay::{Delay, Delays};
 pub use faults::{FaultKind, FaultKinds, Faults};
 pub use pct::Pct;
 pub use pos::Pos;

@@ -18,10 +18,16 @@ pub struct Pct {
     lowest: u64,
     /// Who ran last, and what it has passed since others had to wait for it.
     running: Option<(ThreadId, Passed)>,
+    /// How many points a thread may pass that has come to wait at this place, where that is fewer than elsewhere.
+    spins: BTreeMap<u64, u64>,
+    /// Where threads stood when they were last asked for.
+    places: BTreeMap<ThreadId, u64>,
 }
 
-/// A thread that passes so many points while others could run is taken to wait for one of them.
+/// A thread that passes so many points while others could run is taken to wait for one of them; where that happens, half as many
+/// will do the next time.
 const FAIR_POINTS: u64 = 1000;
+const LEAST_FAIR_POINTS: u64 = 16;
 /// Threads begin above this, and fall below.
 const HIGH: u64 = 1 << 62;
 
@@ -31,7 +37,30 @@ impl Pct {
         let mut rng = Rng::new(seed);
         let mut changes: Vec<u64> = (1..depth).map(|_| 1 + rng.below(steps.max(1))).collect();
         changes.sort_unstable_by(|first, second| second.cmp(first));
-        Pct { rng, priorities: BTreeMap::new(), changes, step: 0, lowest: HIGH, running: None }
+        Pct {
+            rng,
+            priorities: BTreeMap::new(),
+            changes,
+            step: 0,
+            lowest: HIGH,
+            running: None,
+            spins: BTreeMap::new(),
+            places: BTreeMap::new(),
+        }
+    }
+
+    /// How many points a thread may pass from where it stands.
+    fn fair_points(&self, thread: ThreadId) -> u64 {
+        let spin = self.places.get(&thread).and_then(|place| self.spins.get(place));
+        spin.copied().unwrap_or(FAIR_POINTS)
+    }
+
+    /// A thread stands where it has passed too many points.
+    fn note_spin(&mut self, place: Option<u64>) {
+        if let Some(place) = place {
+            let points = self.spins.entry(place).or_insert(FAIR_POINTS);
+            *points = (*points / 2).max(LEAST_FAIR_POINTS);
+        }
     }
 
     fn lower(&mut self, thread: ThreadId) {
@@ -52,7 +81,16 @@ impl Pct {
             passed.events = before.events + point.passed.events;
             passed.points = before.points + point.passed.points;
         }
-        if point.reason == Reason::Yielded || passed.events >= FAIR || passed.points >= FAIR_POINTS {
+        let spins = passed.points >= self.fair_points(point.last);
+        let place = point.access.map(|access| access.site);
+        if spins {
+            self.note_spin(place);
+        }
+        match place {
+            Some(place) => self.places.insert(point.last, place),
+            None => self.places.remove(&point.last),
+        };
+        if point.reason == Reason::Yielded || passed.events >= FAIR || spins {
             self.lower(point.last);
             passed = Passed::default();
         }
@@ -79,7 +117,8 @@ impl Policy for Pct {
     }
 
     fn points(&mut self) -> u64 {
-        self.changes.last().map_or(FAIR_POINTS, |change| change.saturating_sub(self.step).clamp(1, FAIR_POINTS))
+        let fair = self.running.map_or(FAIR_POINTS, |(thread, _)| self.fair_points(thread));
+        self.changes.last().map_or(fair, |change| change.saturating_sub(self.step).clamp(1, fair))
     }
 }
 
@@ -100,6 +139,29 @@ mod tests {
         let order = |seed| Toy::new(&[6, 6, 6]).run(&mut Pct::new(seed, 3, 18));
         assert_eq!(order(5), order(5));
         assert!((0..20).any(|seed| order(seed) != order(5)));
+    }
+
+    #[test]
+    fn a_thread_that_spins_gets_less_and_less_time() {
+        let mut policy = Pct::new(1, 1, 10);
+        let threads: Vec<ThreadId> = (1..=2).map(ThreadId).collect();
+        let access = Some(crate::Access { site: 7, address: 8, writes: false });
+        let first = policy.pick(crate::tests::over(ThreadId(1), &threads));
+        let mut granted = Vec::new();
+        for _ in 0..8 {
+            let points = policy.points();
+            granted.push(points);
+            let point = SwitchPoint {
+                access,
+                passed: Passed { events: points, points },
+                ..crate::tests::over(first, &threads)
+            };
+            assert_ne!(policy.pick(point), first);
+            let back = SwitchPoint { reason: Reason::Yielded, ..crate::tests::over(point.runnable[0], &threads) };
+            let other = threads.iter().copied().find(|&thread| thread != first).unwrap_or(first);
+            assert_eq!(policy.pick(SwitchPoint { last: other, ..back }), first);
+        }
+        assert_eq!(granted, [1000, 500, 250, 125, 62, 31, 16, 16]);
     }
 
     #[test]

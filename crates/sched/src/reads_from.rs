@@ -25,7 +25,7 @@ pub struct ReadsFrom {
 }
 
 /// Threads are held no longer than others have been picked so often.
-const PATIENCE: u64 = 50_000;
+const PATIENCE: u64 = 3_000;
 
 impl ReadsFrom {
     pub fn new(seed: u64, pairs: &[Pair]) -> ReadsFrom {

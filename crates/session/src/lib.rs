@@ -17,5 +17,5 @@ pub use interleaved::Interleaved;
 pub use player::{
     NotPlayable, began, first_process, has_beginning, is_without_events, process_of, recorded, successor,
 };
-pub use recorder::{Facts, Limits, Origin, Recorder, Words, nanoseconds_since_1970};
+pub use recorder::{Branch, Branches, Facts, Limits, Origin, Recorder, Words, nanoseconds_since_1970};
 pub use shared_sites::{SharedSites, Sharing};

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use trace::event::{self, Abort, Change, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
-use trace::format::TAIL_SIZE;
+use trace::format::{FILES, TAIL_SIZE};
 use trace::{List, NewLog, WriteError, Writer};
 
 /// What is known of a run before it begins.
@@ -57,6 +57,17 @@ pub struct Origin {
 /// Makes the words that stand before those of an executed program.
 pub type Words = Box<dyn Fn(Origin) -> Vec<Vec<u8>> + Send>;
 
+/// Where a copy of the process is recorded, and what is other than in the process that was copied.
+pub struct Branch {
+    pub folder: PathBuf,
+    pub log: NewLog,
+    pub seed: u64,
+    pub policy: String,
+}
+
+/// Makes the place for a copy, whose recording begins with so many bytes.
+pub type Branches = Box<dyn FnMut(u64) -> io::Result<Branch> + Send>;
+
 /// How many events may pass between two looks at the limits.
 const INTERVAL: u64 = 256;
 
@@ -81,6 +92,8 @@ pub struct Recorder {
     child: Option<(NewLog, u64)>,
     files: Named,
     began: Instant,
+    /// For copies of the process, if there are to be any.
+    branches: Option<Branches>,
 }
 
 impl Recorder {
@@ -94,7 +107,7 @@ impl Recorder {
         say: fn(&str),
     ) -> io::Result<Recorder> {
         let (recording, number, tail_path) = (log.id.recording, log.id.log, log.tail_path.clone());
-        let memory = SharedBytes::map(&log.tail, TAIL_SIZE)?;
+        let memory = map_tail(&log)?;
         let writer = Writer::create(log.id, memory, PrivateLog::keep(log.log)?).map_err(to_io)?;
         Ok(Recorder {
             folder,
@@ -110,7 +123,30 @@ impl Recorder {
             child: None,
             files: Named::default(),
             began: Instant::now(),
+            branches: None,
         })
+    }
+
+    /// The process will be copied, and these say where each copy is recorded.
+    pub fn with_branches(mut self, branches: Branches) -> Recorder {
+        self.branches = Some(branches);
+        self
+    }
+
+    /// Goes on in another recording, which begins with what this one holds.
+    fn branch_off(&mut self, branch: Branch) -> io::Result<()> {
+        let Some(before) = self.writer.take() else { return Ok(()) };
+        let Branch { folder, log, seed, policy } = branch;
+        let memory = map_tail(&log)?;
+        let sink = before.sink().replaced_by(log.log)?;
+        (self.folder, self.recording, self.log, self.tail_path) = (folder, log.id.recording, log.id.log, log.tail_path);
+        (self.facts.seed, self.facts.policy) = (seed, policy);
+        self.writer = Some(Writer::create(log.id, memory, sink).map_err(to_io)?);
+        self.start();
+        match &mut self.writer {
+            Some(writer) => writer.continue_from(&before).map_err(to_io),
+            None => Err(io::Error::other("the recording cannot be begun")),
+        }
     }
 
     fn append(&mut self, event: &Event<'_>) {
@@ -204,7 +240,7 @@ impl Recorder {
         self.log = log.id.log;
         self.tail_path = log.tail_path.clone();
         self.files.begin_log();
-        let memory = SharedBytes::map(&log.tail, TAIL_SIZE)?;
+        let memory = map_tail(&log)?;
         sink.replace(log.log)?;
         self.writer = Some(Writer::create(log.id, memory, sink).map_err(to_io)?);
         self.start();
@@ -216,6 +252,10 @@ impl Recorder {
 pub fn nanoseconds_since_1970() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn map_tail(log: &NewLog) -> io::Result<SharedBytes> {
+    SharedBytes::map(&log.tail, log.tail.metadata()?.len() as usize)
 }
 
 fn to_io(error: WriteError) -> io::Error {
@@ -347,6 +387,23 @@ impl Journal for Recorder {
 
     fn has_parent(&self) -> bool {
         self.facts.parent.is_some()
+    }
+
+    fn can_depart(&self) -> bool {
+        let is_whole = self.writer.as_ref().is_some_and(Writer::is_all_in_tail);
+        // Copies of files that only this recording has are not its copies'.
+        is_whole && self.branches.is_some() && !self.folder.join(FILES).exists()
+    }
+
+    fn depart(&mut self) {
+        let size = self.writer.as_ref().map_or(0, Writer::size);
+        let Some(mut branches) = self.branches.take() else { return };
+        let _room = MoreDescriptors::claim();
+        if let Err(error) = branches(size).and_then(|branch| self.branch_off(branch)) {
+            // What was written so far belongs to the process that was copied.
+            self.writer = None;
+            (self.say)(&format!("whodunit: the recording cannot be written: {error}\n"));
+        }
     }
 
     fn close(&mut self) {

@@ -10,15 +10,18 @@
 
 use engine::{Access, AccessKind, Around, Batch, EventKind, Observer};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What threads share, by the addresses of instructions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharing {
-    /// Those that access memory which several threads access and somebody writes.
-    pub sites: BTreeSet<u64>,
+    /// Those that access memory which several threads access and somebody writes, with how often that memory went from one
+    /// thread to another.
+    pub sites: BTreeMap<u64, u64>,
     /// Stores, each with an instruction that accesses the same memory.
     pub pairs: BTreeSet<(u64, u64)>,
+    /// How often such memory was accessed.
+    pub accesses: u64,
 }
 
 /// Takes what was found when the run has ended.
@@ -43,6 +46,10 @@ struct Granule {
     /// Whose it is: nobody's before the first access, and nobody's any more once it is shared.
     owner: Option<Owner>,
     is_shared: bool,
+    accesses: u64,
+    /// Who came last, and how often that was another one than before.
+    last: u32,
+    turns: u64,
     /// With whether they store.
     sites: Vec<(u64, bool)>,
 }
@@ -67,14 +74,18 @@ impl SharedSites {
             if self.granules.len() >= MOST_GRANULES && !self.granules.contains_key(&number) {
                 return;
             }
-            self.granules.entry(number).or_default().add(owner, site, access.kind != AccessKind::Load);
+            self.granules.entry(number).or_default().add(thread, owner, site, access.kind != AccessKind::Load);
         }
     }
 
     fn sharing(&self) -> Sharing {
         let mut sharing = Sharing::default();
         for granule in self.granules.values().filter(|granule| granule.is_shared && granule.is_written()) {
-            sharing.sites.extend(granule.sites.iter().map(|(site, _)| site));
+            sharing.accesses += granule.accesses;
+            for (site, _) in &granule.sites {
+                let turns = sharing.sites.entry(*site).or_default();
+                *turns = granule.turns.max(*turns);
+            }
             if granule.sites.len() <= MOST_IN_PAIRS {
                 let stores = granule.sites.iter().filter(|(_, stores)| *stores);
                 sharing
@@ -87,11 +98,14 @@ impl SharedSites {
 }
 
 impl Granule {
-    fn add(&mut self, owner: Owner, site: u64, writes: bool) {
+    fn add(&mut self, thread: u32, owner: Owner, site: u64, writes: bool) {
         if owner == Owner::Stack && !self.is_shared && self.owner != Some(Owner::Stack) {
             // Whoever makes a thread prepares its stack.
             *self = Granule::default();
         }
+        self.accesses += 1;
+        self.turns += u64::from(self.last != thread);
+        self.last = thread;
         self.is_shared |= *self.owner.get_or_insert(owner) != owner;
         if !self.sites.contains(&(site, writes)) {
             self.sites.push((site, writes));
@@ -144,7 +158,7 @@ mod tests {
             let around = Around { is_alone: false, stack: STACKS[thread as usize - 1] };
             shared.access(thread, site, &access, around);
         }
-        shared.sharing().sites.into_iter().collect()
+        shared.sharing().sites.into_keys().collect()
     }
 
     #[test]
@@ -154,6 +168,16 @@ mod tests {
         assert_eq!(sites(&[(1, 10, 0x8000, false), (2, 20, 0x8000, false)]), NONE);
         assert_eq!(sites(&[(1, 10, 0x8000, true), (2, 20, 0x8008, true)]), NONE);
         assert_eq!(sites(&[(1, 10, 0x8004, true), (2, 20, 0x8008, true)]), [10, 20]);
+    }
+
+    #[test]
+    fn sites_tell_how_often_their_memory_changes_hands() {
+        let mut shared = SharedSites::new(Box::new(|_| {}));
+        for (thread, address) in [(1, 0x8000), (2, 0x8000), (1, 0x8000), (1, 0x9000), (2, 0x9000)] {
+            let access = Access { address, ..word(AccessKind::Store) };
+            shared.access(thread, address, &access, Around::default());
+        }
+        assert_eq!(shared.sharing().sites, BTreeMap::from([(0x8000, 3), (0x9000, 2)]));
     }
 
     #[test]

@@ -77,6 +77,24 @@ impl<M: DerefMut<Target = [u8]>, S: Sink> Writer<M, S> {
         Ok(())
     }
 
+    /// Writes all events of another log but its first, as they stand there, behind the first one of this log. The other one
+    /// must have them all in its tail, and there must be room for them in this one.
+    pub fn continue_from(&mut self, other: &Writer<M, S>) -> Result<(), WriteError> {
+        for event in other.tail.frames().skip(1) {
+            let reserve = self.reserve();
+            let room = self.tail.room(reserve).get_mut(..event.len());
+            room.ok_or(WriteError::TooLarge { bytes: event.len() })?.copy_from_slice(event);
+            self.tail.commit(event.len());
+        }
+        self.clocks = other.clocks.clone();
+        Ok(())
+    }
+
+    /// Whether no event has left the tail yet.
+    pub fn is_all_in_tail(&self) -> bool {
+        self.tail.first() == 0
+    }
+
     /// The number that the next event gets.
     pub fn next_event(&self) -> u64 {
         self.tail.number()

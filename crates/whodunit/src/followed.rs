@@ -111,7 +111,7 @@ fn open(place: &Place) -> Option<Recording> {
             let folder = place.folder.clone();
             let streams = place.streams.clone();
             let (limits, cpu) = (place.limits, place.cpu);
-            Some(Recording { folder, log, parent: Some(place.parent), streams, limits, cpu })
+            Some(Recording { folder, log, parent: Some(place.parent), streams, limits, cpu, branches: None })
         }
         Err(error) => {
             voice::say(&format!("whodunit: a child process is not recorded: {error}\n"));

@@ -11,6 +11,7 @@ mod order;
 mod progress;
 mod runner;
 mod search;
+mod stem;
 mod text;
 mod witness;
 
@@ -70,8 +71,10 @@ pub enum PolicyName {
     Pos,
     /// Like pos, but a chosen access is to come right behind a chosen store of another thread
     Rff,
-    /// Keeps a thread from a chosen access until another one has made an access that conflicts
+    /// Keeps threads from a chosen access until another one has made an access that conflicts
     Delay,
+    /// Each thread in turn, for a time drawn for each schedule: to compare with, since that is no search
+    RoundRobin,
 }
 
 #[derive(Args, Debug)]
@@ -137,6 +140,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             .jobs
             .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize),
         keep_going: arguments.keep_going,
+        has_input: arguments.stdin.is_some(),
         timeout: arguments.timeout,
     };
     match hunt(arguments, quarry, &plan) {

@@ -70,7 +70,15 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let output = arguments.output.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     run::start(arguments.run, |program| {
         let NewRecording { folder, first_log, .. } = create(program, output.as_deref())?;
-        Ok(Some(Recording { folder, log: first_log, parent: None, streams: vec![(1, 1), (2, 2)], limits, cpu }))
+        Ok(Some(Recording {
+            folder,
+            log: first_log,
+            parent: None,
+            streams: vec![(1, 1), (2, 2)],
+            limits,
+            cpu,
+            branches: None,
+        }))
     })
 }
 

@@ -7,7 +7,7 @@ use crate::stats::Destination;
 use crate::{machine, status, voice};
 use engine::{Host, Journal, Observation, Options, PrivateFile, Program, Shown, Switching};
 use sched::Policy;
-use session::{Facts, Limits, Origin, Recorder};
+use session::{Branches, Facts, Limits, Origin, Recorder};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -46,6 +46,8 @@ pub struct Recording {
     pub streams: Vec<(i32, u8)>,
     pub limits: Limits,
     pub cpu: Cpu,
+    /// Where copies of the process are recorded, if there are to be any.
+    pub branches: Option<Branches>,
 }
 
 impl Start {
@@ -101,7 +103,7 @@ fn journal(
     settings: Settings,
     policy: String,
 ) -> std::io::Result<Box<dyn Journal>> {
-    let Recording { folder, log, parent, streams, limits, cpu } = recording;
+    let Recording { folder, log, parent, streams, limits, cpu, branches } = recording;
     let bytes = |words: &[OsString]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let facts = Facts {
@@ -123,7 +125,10 @@ fn journal(
     let place = folder.clone().into_os_string().into_vec();
     let words = move |origin: Origin| followed_and_recorded_words(&settings, limits, cpu, &place, origin);
     let recorder = Recorder::new(folder, log, facts, limits, Box::new(words), voice::say)?;
-    Ok(Box::new(recorder))
+    Ok(Box::new(match branches {
+        Some(branches) => recorder.with_branches(branches),
+        None => recorder,
+    }))
 }
 
 /// The same for a recorded one: `record=LOG:EVENT:SEALED:BYTES:SECONDS:FULL:CPU:STREAMS:FOLDER` stands before the dashes.

@@ -10,7 +10,9 @@ mod hunting {
     mod bad_input;
     mod faults;
     mod finding;
+    mod museum;
     mod place;
     mod recorded;
     mod repeating;
+    mod stems;
 }

@@ -334,6 +334,13 @@ impl CodeCache {
         (!self.has_forgotten).then(|| self.steps.iter().map(|step| step.pc))
     }
 
+    /// Where units begin, in order.
+    pub fn beginnings(&self) -> Vec<u64> {
+        let mut beginnings: Vec<u64> = self.entries.keys().copied().collect();
+        beginnings.sort_unstable();
+        beginnings
+    }
+
     /// Forgets every translation.
     pub fn flush(&mut self) {
         self.has_forgotten = true;

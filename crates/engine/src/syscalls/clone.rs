@@ -74,6 +74,7 @@ fn make(engine: &'static Engine, context: &mut Context, request: Request) -> i64
     if !request.has(THREAD) {
         engine.note_shared_descriptors();
     }
+    engine.departures.come(engine, context);
     if request.has(THREAD) && request.has(VM) {
         new_thread(engine, context, request)
     } else if request.has(VM) && request.has(VFORK) {

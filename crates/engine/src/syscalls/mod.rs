@@ -53,6 +53,7 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
     context.was_kept_out = false;
     let number = context.gpr[RAX];
     let arguments = arguments_of(context);
+    engine.departures.look_at(number, &arguments);
     context.gpr[RCX] = next;
     context.gpr[R11] = context.rflags;
     context.pc = next;

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 use trace::Digest;
 use trace::event::{Event, Glimpse, Switch, SwitchReason, ThreadEnd};
 
+/// What a choice counts for where somebody has patience: it takes about as long as these events.
+const EVENTS_A_CHOICE: u64 = 100;
+
 impl State {
     pub(super) fn thread(&mut self, context: &Context) -> &mut Thread {
         self.threads.get_mut(&ThreadId(context.thread)).expect("a running thread is registered")
@@ -70,11 +73,15 @@ impl State {
         }
         let last = self.current.unwrap_or(self.last);
         let (access, passed) = (self.access.take(), self.passed());
-        self.fruitless += passed.events;
+        self.fruitless += passed.events + EVENTS_A_CHOICE;
         self.stats.events += passed.events;
         self.stats.steps += passed.points + u64::from(reason == Reason::Called);
         let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable, access, passed });
         (self.quantum, self.points) = (self.policy.quantum(), self.policy.points());
+        if self.fruitless > self.patience {
+            // A thread that makes calls again and again gets a new quantum each time, and would never come to the end of one.
+            self.quantum = 1;
+        }
         self.picked_at = self.threads.get(&picked).map_or(0, |thread| thread.context.with(Context::clock));
         self.has_news = false;
         if picked != last {
@@ -85,11 +92,12 @@ impl State {
             }
         }
         self.last = picked;
-        self.current = Some(picked);
+        // Who has the turn already is awake: it is the one that asks.
+        let is_awake = self.current.replace(picked) == Some(picked);
         if self.idle == Some(picked) {
             self.kick_idle(turn);
-        } else if let Some(thread) = self.threads.get(&picked) {
-            thread.context.wake();
+        } else if let Some(thread) = self.threads.get(&picked).filter(|_| !is_awake) {
+            self.called.push(thread.context.call());
         }
         Choice::Picked
     }
@@ -145,23 +153,23 @@ impl State {
     }
 
     /// Sees to it that some thread waits in the kernel for all that is waited for just now.
-    pub(super) fn ensure_idle(&self, turn: &Turn) {
+    pub(super) fn ensure_idle(&mut self, turn: &Turn) {
         if self.idle.is_some() {
             return self.kick_idle(turn); // it must wait for the new wait too
         }
         let waits = |thread: &&Thread| matches!(thread.status, Status::Waiting { .. });
         if let Some(thread) = self.threads.values().find(waits) {
-            thread.context.wake();
+            self.called.push(thread.context.call());
         }
     }
 
     /// Makes the idle thread look at the world again, whichever way it waits.
-    pub(super) fn kick_idle(&self, turn: &Turn) {
+    pub(super) fn kick_idle(&mut self, turn: &Turn) {
         if let Some(thread) = self.idle.and_then(|idle| self.threads.get(&idle)) {
             let one = 1u64;
             let descriptor = u64::from(turn.kick.load(Ordering::SeqCst));
             kernel::call(libc::SYS_write as u64, [descriptor, (&raw const one) as u64, 8, 0, 0, 0]);
-            thread.context.wake();
+            self.called.push(thread.context.call());
         }
     }
 

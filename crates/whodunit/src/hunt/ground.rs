@@ -5,13 +5,12 @@ use super::order::{Answer, Ended, Order, Tactic};
 use super::runner::Runner;
 use crate::{faults, status};
 use sched::FaultKinds;
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The program, and what is asked of every run of it.
@@ -55,6 +54,9 @@ pub struct Ground {
     own: PathBuf,
     quarry: Quarry,
     stop: &'static AtomicBool,
+    /// How many stems there were, and whether they are of use for this program.
+    stems: AtomicU64,
+    has_stems: AtomicBool,
 }
 
 /// Why there is no outcome.
@@ -83,8 +85,15 @@ impl Ground {
             let folder = std::env::temp_dir().join(&name);
             fs::create_dir(&folder).map(|()| folder)
         })?;
-        let ground = Ground { folder, own: std::env::current_exe()?, quarry, stop };
-        ground.set_points(&BTreeSet::new())?;
+        let ground = Ground {
+            folder,
+            own: std::env::current_exe()?,
+            quarry,
+            stop,
+            stems: AtomicU64::new(0),
+            has_stems: AtomicBool::new(true),
+        };
+        ground.set_points(std::iter::empty())?;
         Ok(ground)
     }
 
@@ -93,8 +102,8 @@ impl Ground {
     }
 
     /// From now on, these are the points. No run may be under way.
-    pub fn set_points(&self, points: &BTreeSet<u64>) -> io::Result<()> {
-        let lines: String = points.iter().map(|address| format!("{address:x}\n")).collect();
+    pub fn set_points(&self, points: impl Iterator<Item = u64>) -> io::Result<()> {
+        let lines: String = points.map(|address| format!("{address:x}\n")).collect();
         fs::write(self.points_file(), lines)
     }
 
@@ -120,6 +129,21 @@ impl Ground {
     /// A process that can run schedules.
     pub fn runner(&self) -> io::Result<Runner> {
         Runner::start(&self.own, &self.quarry.path, &self.quarry.arguments)
+    }
+
+    /// A process that has run the program up to its second thread already, if that can be done; such trials as this one are
+    /// to come.
+    pub fn stem(&self, trial: Trial) -> io::Result<Runner> {
+        if self.has_stems.load(Ordering::Relaxed) {
+            let place = self.folder.join(format!("stem-{}", self.stems.fetch_add(1, Ordering::Relaxed)));
+            fs::create_dir(&place)?;
+            let mut runner = self.runner()?;
+            if runner.prepare(self.order(trial, &place), self.stop)? {
+                return Ok(runner);
+            }
+            self.has_stems.store(false, Ordering::Relaxed);
+        }
+        self.runner()
     }
 
     /// Runs one schedule. What it leaves stays only if it failed.

@@ -4,17 +4,19 @@
 //! Each schedule is a copy of this process, which has got ready before: that saves most of what a start costs. The copy's
 //! id is told on standard output, and then how it ended.
 
-use super::order::{Ended, Order, read_points};
+use super::order::{Ended, Errand, Order, read_points};
+use super::stem::{Chosen, Stem};
 use super::witness::Witness;
+use crate::host::Terminal;
 use crate::settings::{Cpu, DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::start::{Recording, Start};
 use crate::{environment, faults, machine, record, status, usage_error, voice};
-use engine::{Observation, PrivateFile, Program, Switching, Wanted};
+use engine::{Host, Observation, PrivateFile, Program, Switching, Wanted};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, setpgid, waitpid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
-use session::Limits;
+use session::{Branch, Limits};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -24,6 +26,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use trace::format::TAIL_SIZE;
 use trace::{NewRecording, Store};
+
+/// Copies of a stem mostly write little.
+const SMALL_TAIL: usize = 128 << 10;
 
 /// `words` are those after the verb.
 pub fn serve(mut words: impl Iterator<Item = OsString>) -> ExitCode {
@@ -35,14 +40,17 @@ pub fn serve(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     get_ready();
     let mut line = String::new();
     while io::stdin().read_line(&mut line).is_ok_and(|read| read > 0) {
-        let Ok(order) = serde_json::from_str::<Order>(&line) else {
-            return usage_error("__hunt was given something else than an order");
+        let order = match serde_json::from_str(&line) {
+            Ok(Errand::Run(order)) => order,
+            Ok(Errand::Prepare(order)) => return run_stem(&order, program),
+            Err(_) => return usage_error("__hunt was given something else than an order"),
         };
         match engine::copy_process() {
             Ok(None) => return run_one(&order, program),
             Ok(Some(pid)) => {
-                let ended = tell(&pid).and_then(|()| watch(pid, Duration::from_millis(order.limit)));
-                if ended.and_then(|ended| tell(&ended)).is_err() {
+                let mut out = io::stdout();
+                let ended = tell(&mut out, &pid).and_then(|()| watch(pid, Duration::from_millis(order.limit)));
+                if ended.and_then(|ended| tell(&mut out, &ended)).is_err() {
                     break;
                 }
             }
@@ -65,15 +73,16 @@ fn get_ready() {
     let _ = InstructionInfoFactory::new().info(&instruction);
 }
 
-fn tell(what: &impl serde::Serialize) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, what)?;
-    out.write_all(b"\n")?;
+/// A line for who gives orders.
+pub fn tell(out: &mut impl Write, what: &impl serde::Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
     out.flush()
 }
 
 /// Waits for a copy to end, and ends it if it takes too long.
-fn watch(pid: u32, limit: Duration) -> io::Result<Ended> {
+pub fn watch(pid: u32, limit: Duration) -> io::Result<Ended> {
     let pid = Pid::from_raw(pid.cast_signed()).ok_or_else(|| io::Error::other("no process"))?;
     let deadline = Instant::now() + limit;
     let handle = pidfd_open(pid, PidfdFlags::empty())?;
@@ -110,12 +119,44 @@ fn computing_time(pid: Pid) -> Duration {
 fn run_one(order: &Order, program: Program) -> ExitCode {
     // What the program does to its process group is none of the hunt's business.
     let _ = setpgid(None, None);
-    match take_streams(order).map_err(|error| error.to_string()).and_then(|()| prepare(order, &program)) {
-        Ok((recording, answer, switching)) => go(order, program, recording, answer, switching),
-        Err(problem) => {
-            voice::say(&format!("whodunit: {problem}\n"));
-            ExitCode::from(status::MACHINE)
+    let prepared = take_streams(order).map_err(|error| error.to_string()).and_then(|()| {
+        let answer = write_to(&order.answer).and_then(PrivateFile::new);
+        let answer = answer.map_err(|error| format!("{}: cannot be written: {error}", order.answer.display()))?;
+        Ok((Witness::maker(order.observe, answer), prepare(order, &program)?))
+    });
+    match prepared {
+        Ok((host, (recording, switching))) => go(order, program, recording, switching, host),
+        Err(problem) => refuse(&problem),
+    }
+}
+
+fn refuse(problem: &str) -> ExitCode {
+    voice::say(&format!("whodunit: {problem}\n"));
+    ExitCode::from(status::MACHINE)
+}
+
+/// Runs the program up to its second thread, where a [`Stem`] takes orders.
+fn run_stem(order: &Order, program: Program) -> ExitCode {
+    let chosen = Chosen::default();
+    let stem = match Stem::new(order, chosen.clone()).and_then(|stem| take_streams(order).map(|()| stem)) {
+        Ok(stem) => stem,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let manifest = record::manifest(&program);
+    let branches = move |size: u64| {
+        let order = chosen.get().ok_or_else(|| io::Error::other("a copy has no order"))?;
+        let tail = (2 * size as usize).next_power_of_two().max(SMALL_TAIL);
+        let made = Store::at("/dev/null").create_at(&order.recording, &manifest, tail);
+        let NewRecording { folder, first_log, .. } = made.map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Branch { folder, log: first_log, seed: order.seed, policy: order.tactic.name().to_owned() })
+    };
+    match prepare(order, &program) {
+        Ok((recording, switching)) => {
+            let recording = Recording { branches: Some(Box::new(branches)), ..recording };
+            let switching = Switching { departs: true, ..switching };
+            go(order, program, recording, switching, Witness::maker_at(stem))
         }
+        Err(problem) => refuse(&problem),
     }
 }
 
@@ -125,25 +166,29 @@ fn take_streams(order: &Order) -> io::Result<()> {
     Ok(dup2_stderr(write_to(&order.errors)?)?)
 }
 
-fn write_to(path: &Path) -> io::Result<File> {
+pub fn write_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 
-fn prepare(order: &Order, program: &Program) -> Result<(Recording, PrivateFile, Switching), String> {
+fn prepare(order: &Order, program: &Program) -> Result<(Recording, Switching), String> {
     // The alias `latest` is for recordings that stay.
     let made = Store::at("/dev/null").create_at(&order.recording, &record::manifest(program), TAIL_SIZE);
     let NewRecording { folder, first_log, .. } = made.map_err(|error| error.to_string())?;
     let streams = vec![(1, 1), (2, 2)];
     // As `record` has it.
     let (limits, cpu) = (Limits::default(), Cpu::V3);
-    let recording = Recording { folder, log: first_log, parent: None, streams, limits, cpu };
-    let answer = write_to(&order.answer).and_then(PrivateFile::new);
-    let answer = answer.map_err(|error| format!("{}: cannot be written: {error}", order.answer.display()))?;
+    let recording = Recording { folder, log: first_log, parent: None, streams, limits, cpu, branches: None };
     let points = read_points(&order.points)?;
-    Ok((recording, answer, Switching { points, calls: true, patience: Some(order.patience) }))
+    Ok((recording, Switching { points, calls: true, patience: Some(order.patience), departs: false }))
 }
 
-fn go(order: &Order, program: Program, recording: Recording, answer: PrivateFile, switching: Switching) -> ExitCode {
+fn go(
+    order: &Order,
+    program: Program,
+    recording: Recording,
+    switching: Switching,
+    host: impl FnOnce(Terminal) -> Box<dyn Host>,
+) -> ExitCode {
     let settings = Settings {
         seed: order.seed,
         quantum: DEFAULT_QUANTUM,
@@ -153,8 +198,7 @@ fn go(order: &Order, program: Program, recording: Recording, answer: PrivateFile
         cache_mebibytes: DEFAULT_CACHE,
         faults: faults::decode(&order.faults).unwrap_or_default(),
     };
-    let observes = order.observe;
-    let observation = if observes { Observation::Tell(Wanted::ADDRESSES) } else { Observation::Nothing };
+    let observation = if order.observe { Observation::Tell(Wanted::ADDRESSES) } else { Observation::Nothing };
     let start = Start {
         program,
         settings,
@@ -167,6 +211,5 @@ fn go(order: &Order, program: Program, recording: Recording, answer: PrivateFile
         recording: Some(recording),
         filters: Vec::new(),
     };
-    let policy = order.tactic.policy(order.seed, DEFAULT_QUANTUM);
-    start.go_as(policy, order.tactic.name().to_owned(), |terminal| Box::new(Witness::new(terminal, observes, answer)))
+    start.go_as(order.policy(), order.tactic.name().to_owned(), host)
 }

@@ -1,6 +1,7 @@
 //! What a process that runs one schedule is told, and what it tells back.
 
-use sched::{Delay, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
+use crate::settings::DEFAULT_QUANTUM;
+use sched::{Delay, Delays, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,10 @@ use std::path::{Path, PathBuf};
 pub enum Tactic {
     /// As the program runs when nobody hunts.
     Ordinary,
+    /// The same with other lengths of time.
+    RoundRobin {
+        quantum: u64,
+    },
     Walk,
     Pct {
         depth: u32,
@@ -23,8 +28,11 @@ pub enum Tactic {
     },
     Delay {
         site: u64,
-        /// How many times threads may pass it before.
+        /// As in [`Delays`].
         skip: u64,
+        wanted: u64,
+        stores: u64,
+        ranked: bool,
     },
 }
 
@@ -32,6 +40,7 @@ impl Tactic {
     pub fn policy(self, seed: u64, quantum: u64) -> Box<dyn Policy> {
         match self {
             Tactic::Ordinary => Box::new(RoundRobin::new(quantum)),
+            Tactic::RoundRobin { quantum } => Box::new(RoundRobin::new(quantum)),
             Tactic::Walk => Box::new(Walk::new(seed)),
             Tactic::Pct { depth, steps } => Box::new(Pct::new(seed, depth, steps)),
             Tactic::Pos => Box::new(Pos::new(seed)),
@@ -40,14 +49,16 @@ impl Tactic {
                     pairs.into_iter().flatten().map(|(store, access)| Pair { store, access }).collect();
                 Box::new(ReadsFrom::new(seed, &pairs))
             }
-            Tactic::Delay { site, skip } => Box::new(Delay::new(seed, site, skip)),
+            Tactic::Delay { site, skip, wanted, stores, ranked } => {
+                Box::new(Delay::new(seed, site, Delays { skip, wanted, stores, ranked }))
+            }
         }
     }
 
     /// The name that users know it by.
     pub fn name(self) -> &'static str {
         match self {
-            Tactic::Ordinary => "round-robin",
+            Tactic::Ordinary | Tactic::RoundRobin { .. } => "round-robin",
             Tactic::Walk => "random",
             Tactic::Pct { .. } => "pct",
             Tactic::Pos => "pos",
@@ -56,6 +67,19 @@ impl Tactic {
         }
     }
 }
+
+/// What is told to a process that runs schedules, a line each.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Errand {
+    /// To run the program up to its second thread, so that schedules go on from there. To be told first; [`READY`] is the
+    /// reply, or the process ends.
+    Prepare(Order),
+    /// To run one schedule. The replies are the number of its process, and how it [`Ended`].
+    Run(Order),
+}
+
+/// The program has come to where copies go on.
+pub const READY: &str = "ready";
 
 /// One schedule.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,6 +104,12 @@ pub struct Order {
     pub limit: u64,
     /// What is made to go wrong, as `faults` encodes it.
     pub faults: String,
+}
+
+impl Order {
+    pub fn policy(&self) -> Box<dyn Policy> {
+        self.tactic.policy(self.seed, DEFAULT_QUANTUM)
+    }
 }
 
 /// Addresses in hexadecimal digits, one a line.
@@ -114,14 +144,20 @@ pub struct Answer {
     pub schedule: u64,
     /// Instructions that access memory which threads share, if they were looked for.
     pub shared: Option<Shared>,
+    /// Where translations begin of what it ran, if somebody wants to know.
+    #[serde(default)]
+    pub units: Vec<u64>,
     pub crash: Option<Crash>,
 }
 
 /// Instructions at memory that threads share, and pairs of a store and another access to the same memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Shared {
-    pub sites: Vec<u64>,
+    /// With how often their memory went from one thread to another.
+    pub sites: Vec<(u64, u64)>,
     pub pairs: Vec<(u64, u64)>,
+    /// How often such memory was accessed.
+    pub accesses: u64,
 }
 
 /// What the engine has to say about a failure.

@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::ground::{Ground, NoRun, Run, Trial};
 use super::order::Tactic;
 use super::progress::Progress;
+use crate::settings::DEFAULT_QUANTUM;
 use sched::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,6 +25,8 @@ pub struct Plan {
     pub seed: u64,
     pub jobs: usize,
     pub keep_going: bool,
+    /// The program has something to read.
+    pub has_input: bool,
     pub timeout: Option<u64>,
 }
 
@@ -59,8 +62,22 @@ const SHORTEST_LIMIT: Duration = Duration::from_secs(20);
 /// Schedules with many switches take more events than the ordinary one, where threads wait by spinning.
 const PATIENCE: u64 = 50;
 const LEAST_PATIENCE: u64 = 5_000_000;
+/// What the engine counts for each time that a policy is asked.
+const EVENTS_A_CHOICE: u64 = 100;
 /// A generation is so many times as long as the one before.
 const GROWTH: u64 = 4;
+
+/// The turns that policies take. Delays need no luck once they have come to the right place, of which there are many.
+const MIX: [PolicyName; 8] = [
+    PolicyName::Delay,
+    PolicyName::Pos,
+    PolicyName::Rff,
+    PolicyName::Delay,
+    PolicyName::Pct,
+    PolicyName::Delay,
+    PolicyName::Random,
+    PolicyName::Delay,
+];
 
 pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
     let began = Instant::now();
@@ -68,13 +85,14 @@ pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
         ground,
         plan,
         found: Found::default(),
-        points: BTreeSet::new(),
+        points: BTreeMap::new(),
+        sites: Vec::new(),
         pairs: BTreeSet::new(),
         steps: 0,
         progress: Progress::new(plan),
     };
     let ordinary = hunt.ordinary()?;
-    let patience = plan.timeout.unwrap_or(ordinary.answer.events.saturating_mul(PATIENCE) + LEAST_PATIENCE);
+    let patience = plan.timeout.unwrap_or_else(|| patience_after(&ordinary));
     let limit = SHORTEST_LIMIT.max(ordinary.took * 50);
     hunt.take(ordinary)?;
     let (mut first, mut length) = (1, GROWTH);
@@ -91,11 +109,32 @@ pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
     Ok(hunt.found)
 }
 
+/// How many events a schedule may pass while nothing comes of them, judged by the ordinary run.
+fn patience_after(ordinary: &Run) -> u64 {
+    let answer = &ordinary.answer;
+    let choices = answer.steps + answer.shared.as_ref().map_or(0, |shared| shared.accesses);
+    let events = answer.events.saturating_add(choices.saturating_mul(EVENTS_A_CHOICE));
+    events.saturating_mul(PATIENCE).saturating_add(LEAST_PATIENCE)
+}
+
+/// Sites in the order in which delays try them: by turns one of the program's own, which lie above those of its libraries,
+/// and one at the memory that threads take from each other most often.
+fn by_promise(points: &BTreeMap<u64, u64>) -> Vec<u64> {
+    let mut contended: Vec<u64> = points.keys().copied().collect();
+    contended.sort_by_key(|site| std::cmp::Reverse(points.get(site)));
+    let both = points.keys().rev().zip(&contended).flat_map(|(&own, &contended)| [own, contended]);
+    let mut seen = BTreeSet::new();
+    both.filter(|&site| seen.insert(site)).collect()
+}
+
 struct Hunt<'a> {
     ground: &'a Ground,
     plan: &'a Plan,
     found: Found,
-    points: BTreeSet<u64>,
+    /// With how often their memory went from one thread to another.
+    points: BTreeMap<u64, u64>,
+    /// The same points, those first that delays are to try first.
+    sites: Vec<u64>,
     pairs: BTreeSet<(u64, u64)>,
     /// About how many steps a run has.
     steps: u64,
@@ -114,7 +153,8 @@ impl Hunt<'_> {
         };
         let run = self.ground.run(&mut self.ground.runner()?, trial)?;
         if run.is_slow {
-            let sentence = "the program's ordinary run takes too long for a hunt; give it less to do";
+            let sentence = "the program's ordinary run has not come to an end in two minutes; give it less to do, or if it \
+                            hangs by itself, use `whodunit record`";
             return Err(NoRun::Refused(sentence.to_owned()));
         }
         if run.failure.is_none() && run.answer.threads == 0 {
@@ -140,20 +180,11 @@ impl Hunt<'_> {
 
     /// How threads are chosen in the schedule that `index` others come before.
     fn tactic(&self, index: u64, seed: u64) -> Tactic {
-        const MIX: [PolicyName; 6] = [
-            PolicyName::Delay,
-            PolicyName::Pos,
-            PolicyName::Rff,
-            PolicyName::Pct,
-            PolicyName::Delay,
-            PolicyName::Random,
-        ];
         let (policy, round) = match self.plan.policy {
-            // Of every six, two are delays.
             PolicyName::Mix => {
-                let (rounds, place) = (index / 6, index % 6);
-                let policy = MIX[place as usize];
-                (policy, if policy == PolicyName::Delay { rounds * 2 + u64::from(place > 0) } else { rounds })
+                let (rounds, place) = (index / MIX.len() as u64, (index % MIX.len() as u64) as usize);
+                let share = |part: &[PolicyName]| part.iter().filter(|&&policy| policy == MIX[place]).count() as u64;
+                (MIX[place], rounds * share(&MIX) + share(&MIX[..place]))
             }
             policy => (policy, index),
         };
@@ -163,6 +194,7 @@ impl Hunt<'_> {
             PolicyName::Pos => Tactic::Pos,
             PolicyName::Rff => self.reads_from(round, seed),
             PolicyName::Delay => self.delay(round, seed),
+            PolicyName::RoundRobin => Tactic::RoundRobin { quantum: 1 + Rng::new(seed).below(DEFAULT_QUANTUM) },
         }
     }
 
@@ -178,14 +210,21 @@ impl Hunt<'_> {
         Tactic::ReadsFrom { pairs: [nth(round), second] }
     }
 
-    /// One site after the other, in the same order; later, not the first time that a thread comes there.
+    /// One site after the other, each under a random walk and under priorities. At first one delay each; then again and
+    /// again; then longer ones; then any of these, and not the first time that a thread comes there.
     fn delay(&self, round: u64, seed: u64) -> Tactic {
-        let points = self.points.len() as u64;
-        let Some(&site) = self.points.iter().rev().nth(round.checked_rem(points).unwrap_or(0) as usize) else {
+        let (sites, ranked) = (self.sites.len() as u64, round % 2 == 1);
+        let Some(&site) = self.sites.get((round / 2).checked_rem(sites).unwrap_or(0) as usize) else {
             return Tactic::Walk;
         };
-        let rounds = round / points;
-        Tactic::Delay { site, skip: if rounds == 0 { 0 } else { Rng::new(seed).below(4 * rounds) } }
+        let mut rng = Rng::new(seed);
+        let (skip, wanted, stores) = match round / 2 / sites {
+            0 => (0, 1, 1),
+            1 => (0, 8, 1),
+            2 => (0, 4, 3),
+            rounds => (rng.below(4 * rounds), 1 + rng.below(8), 1 + rng.below(4)),
+        };
+        Tactic::Delay { site, skip, wanted, stores, ranked }
     }
 
     /// Runs the schedules of these numbers.
@@ -230,9 +269,13 @@ impl Hunt<'_> {
         let Run { trial, answer, failure, is_slow, .. } = run;
         self.found.given_up += u64::from(is_slow);
         if let Some(shared) = answer.shared {
-            self.points.extend(shared.sites);
+            for (site, turns) in shared.sites {
+                let most = self.points.entry(site).or_default();
+                *most = turns.max(*most);
+            }
+            self.sites = by_promise(&self.points);
             self.pairs.extend(shared.pairs);
-            self.ground.set_points(&self.points)?;
+            self.ground.set_points(self.points.keys().copied())?;
             self.steps = self.steps.max(answer.steps);
         }
         self.found.points = self.points.len();
@@ -266,7 +309,8 @@ impl Hunt<'_> {
 
 /// Runs one schedule after the other until none is left, or the hunt is over.
 fn work(ground: &Ground, trials: &[Trial], next: &AtomicU64, is_over: &AtomicBool, send: Sender<Result<Run, NoRun>>) {
-    let mut runner = match ground.runner() {
+    let Some(&first) = trials.first() else { return };
+    let mut runner = match ground.stem(first) {
         Ok(runner) => runner,
         Err(error) => {
             let _ = send.send(Err(error.into()));
@@ -280,5 +324,17 @@ fn work(ground: &Ground, trials: &[Trial], next: &AtomicU64, is_over: &AtomicBoo
         if send.send(run).is_err() || is_last {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_come_by_turns_from_above_and_by_contention() {
+        let points = BTreeMap::from([(10, 1), (20, 9), (30, 2), (40, 1), (50, 5)]);
+        assert_eq!(by_promise(&points), [50, 20, 40, 30, 10]);
+        assert!(by_promise(&BTreeMap::new()).is_empty());
     }
 }

@@ -19,7 +19,7 @@ pub fn render(found: &Found, names: &[String], plan: &Plan, paint: Paint) -> Str
         let _ = writeln!(text, "Given up for taking too long: {}.", count(found.given_up as usize, "schedule"));
     }
     if let (Some(name), Some(group)) = (names.first(), found.groups.values().next()) {
-        text += &next_commands(name, group);
+        text += &next_commands(name, group, plan);
     } else if found.points == 0 {
         text += "No thread wrote to memory that another one accesses.\n";
     }
@@ -55,11 +55,14 @@ fn summary(found: &Found, plan: &Plan) -> String {
     )
 }
 
-fn next_commands(name: &str, group: &Group) -> String {
+fn next_commands(name: &str, group: &Group, plan: &Plan) -> String {
     let name = escaped(name);
     let mut text = format!("Next:\n  whodunit show {name}\n  whodunit replay {name}\n  whodunit replay --gdb {name}\n");
     if group.first == 0 {
         text += "  whodunit record -- PROG ARGS   (it fails like this without a hunt)\n";
+        if !plan.has_input {
+            text += "  whodunit hunt --stdin FILE -- PROG ARGS   (if it wants to read something: there was nothing)\n";
+        }
     }
     text
 }

@@ -1,13 +1,16 @@
 //! Who is told what happens in a hunted run: keeps it and writes it down at the end, and says nothing to people.
 
 use super::order::{Answer, Crash, Kind, Shared};
+use super::stem::Stem;
 use crate::host::{Terminal, with_room};
 use crate::scene::Scene;
-use engine::{Counts, Faultable, Host, MappedCode, Observer, PrivateFile, Stats, ThreadFacts};
+use crate::status;
+use engine::{Counts, Departure, Faultable, Host, MappedCode, Observer, PrivateFile, Stats, ThreadFacts};
 use program::symbols::SourceFrame;
 use session::{SharedSites, Sharing};
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// `SIGXCPU`, by which the engine ends a run that comes to nothing.
@@ -19,12 +22,33 @@ pub struct Witness {
     terminal: Terminal,
     observes: bool,
     answer: Arc<Mutex<Answer>>,
-    file: Mutex<PrivateFile>,
+    /// None before the schedule has begun.
+    file: Mutex<Option<PrivateFile>>,
+    /// Who waits for orders, before the schedule has begun.
+    stem: Mutex<Option<Stem>>,
+    tells_units: AtomicBool,
 }
 
 impl Witness {
-    pub fn new(terminal: Terminal, observes: bool, file: PrivateFile) -> Witness {
-        Witness { terminal, observes, answer: Arc::default(), file: Mutex::new(file) }
+    /// Makes the witness of one run.
+    pub fn maker(observes: bool, file: PrivateFile) -> impl FnOnce(Terminal) -> Box<dyn Host> {
+        move |terminal| Box::new(Witness { observes, file: Mutex::new(Some(file)), ..Witness::new(terminal) })
+    }
+
+    /// Makes the witness of each copy that is to be made.
+    pub fn maker_at(stem: Stem) -> impl FnOnce(Terminal) -> Box<dyn Host> {
+        move |terminal| Box::new(Witness { stem: Mutex::new(Some(stem)), ..Witness::new(terminal) })
+    }
+
+    fn new(terminal: Terminal) -> Witness {
+        Witness {
+            terminal,
+            observes: false,
+            answer: Arc::default(),
+            file: Mutex::default(),
+            stem: Mutex::default(),
+            tells_units: AtomicBool::new(false),
+        }
     }
 
     fn keep(&self, change: impl FnOnce(&mut Answer)) {
@@ -64,10 +88,13 @@ impl Host for Witness {
             answer.events = stats.turn.events;
             answer.steps = stats.turn.steps;
             answer.schedule = stats.turn.schedule_hash;
+            if self.tells_units.load(Ordering::Relaxed) {
+                answer.units = engine::translated();
+            }
             let text = serde_json::to_vec(answer).unwrap_or_default();
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             // Without an answer the run counts by its status alone.
-            let _ = file.write_all(&text);
+            let _ = file.as_mut().map(|file| file.write_all(&text));
         });
     }
 
@@ -76,8 +103,12 @@ impl Host for Witness {
     fn observer(&self) -> Option<Box<dyn Observer>> {
         let answer = Arc::clone(&self.answer);
         let deliver = move |sharing: &Sharing| {
-            let (sites, pairs) = (sharing.sites.iter().copied().collect(), sharing.pairs.iter().copied().collect());
-            answer.lock().unwrap_or_else(PoisonError::into_inner).shared = Some(Shared { sites, pairs });
+            let (sites, pairs) = (
+                sharing.sites.iter().map(|(&site, &turns)| (site, turns)).collect(),
+                sharing.pairs.iter().copied().collect(),
+            );
+            answer.lock().unwrap_or_else(PoisonError::into_inner).shared =
+                Some(Shared { sites, pairs, accesses: sharing.accesses });
         };
         self.observes.then(|| -> Box<dyn Observer> { Box::new(SharedSites::new(Box::new(deliver))) })
     }
@@ -92,6 +123,19 @@ impl Host for Witness {
 
     fn faultable(&self, code: &MappedCode) -> Vec<(u64, Faultable)> {
         self.terminal.faultable(code)
+    }
+
+    fn depart(&self) -> Departure {
+        let stem = self.stem.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match stem.map(Stem::serve) {
+            Some(Ok(copied)) => {
+                *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(copied.answer);
+                self.tells_units.store(copied.tells_units, Ordering::Relaxed);
+                copied.departure
+            }
+            // Whoever waits for the answer finds none.
+            _ => engine::leave(status::MACHINE),
+        }
     }
 
     fn notice(&self, _: &str) {}

@@ -44,6 +44,7 @@ fn a_program_that_always_fails() {
     let (status, text) = place.hunt(&["--fail-if", "true"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("in the program's ordinary order"), "{text}");
+    assert!(text.contains("whodunit hunt --stdin FILE"), "{text}");
 }
 
 #[test]

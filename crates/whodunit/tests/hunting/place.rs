@@ -23,6 +23,15 @@ impl Place {
         place
     }
 
+    /// The same for one of the museum's.
+    pub fn exhibit(name: &str) -> Place {
+        let museum = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../museum");
+        let place = Place::empty(&format!("museum-{name}"));
+        let include = museum.to_string_lossy().into_owned();
+        compile(&place.folder, &["-O1", "-I", &include], &museum.join(name).join("program.c"));
+        place
+    }
+
     pub fn empty(test: &str) -> Place {
         let folder = fresh_folder(&format!("hunting-{test}"));
         Place { folder }
