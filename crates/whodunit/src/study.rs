@@ -3,6 +3,7 @@
 mod functions;
 pub mod lines;
 pub mod races;
+pub mod steps;
 
 use crate::inquiry::Inquiry;
 use analysis::races::Surveyed;
@@ -28,6 +29,8 @@ pub enum Study {
     Races { surveyed: Surveyed, classes: races::Classes },
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
+    /// The same of single accesses.
+    Steps(Vec<steps::Wanted>),
 }
 
 /// A listener that has something to say in the end.
@@ -52,6 +55,7 @@ pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> 
         Study::Races { surveyed, classes } => {
             Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))
         }
+        Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }

@@ -14,6 +14,7 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, setpgid, waitpid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use sched::{Policy, Steps};
 use session::Limits;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -111,7 +112,7 @@ fn run_one(order: &Order, program: Program) -> ExitCode {
     // What the program does to its process group is none of the hunt's business.
     let _ = setpgid(None, None);
     match take_streams(order).map_err(|error| error.to_string()).and_then(|()| prepare(order, &program)) {
-        Ok((recording, answer, switching)) => go(order, program, recording, answer, switching),
+        Ok(prepared) => go(order, program, prepared),
         Err(problem) => {
             voice::say(&format!("whodunit: {problem}\n"));
             ExitCode::from(status::MACHINE)
@@ -129,7 +130,16 @@ fn write_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 
-fn prepare(order: &Order, program: &Program) -> Result<(Recording, PrivateFile, Switching), String> {
+/// What a run needs besides its order.
+struct Prepared {
+    recording: Recording,
+    answer: PrivateFile,
+    switching: Switching,
+    policy: Box<dyn Policy>,
+    steps: Option<Steps>,
+}
+
+fn prepare(order: &Order, program: &Program) -> Result<Prepared, String> {
     // The alias `latest` is for recordings that stay.
     let made = Store::at("/dev/null").create_at(&order.recording, &record::manifest(program), TAIL_SIZE);
     let NewRecording { folder, first_log, .. } = made.map_err(|error| error.to_string())?;
@@ -140,10 +150,13 @@ fn prepare(order: &Order, program: &Program) -> Result<(Recording, PrivateFile, 
     let answer = write_to(&order.answer).and_then(PrivateFile::new);
     let answer = answer.map_err(|error| format!("{}: cannot be written: {error}", order.answer.display()))?;
     let points = read_points(&order.points)?;
-    Ok((recording, answer, Switching { points, calls: true, patience: Some(order.patience) }))
+    let switching = Switching { points, calls: true, patience: Some(order.patience) };
+    let (policy, steps) = order.policy(DEFAULT_QUANTUM)?;
+    Ok(Prepared { recording, answer, switching, policy, steps })
 }
 
-fn go(order: &Order, program: Program, recording: Recording, answer: PrivateFile, switching: Switching) -> ExitCode {
+fn go(order: &Order, program: Program, prepared: Prepared) -> ExitCode {
+    let Prepared { recording, answer, switching, policy, steps } = prepared;
     let settings = Settings {
         seed: order.seed,
         quantum: DEFAULT_QUANTUM,
@@ -166,6 +179,6 @@ fn go(order: &Order, program: Program, recording: Recording, answer: PrivateFile
         recording: Some(recording),
         filters: Vec::new(),
     };
-    let policy = order.tactic.policy(order.seed, DEFAULT_QUANTUM);
-    start.go_as(policy, order.tactic.name().to_owned(), |terminal| Box::new(Witness::new(terminal, observes, answer)))
+    let name = order.policy_name().to_owned();
+    start.go_as(policy, name, |terminal| Box::new(Witness::new(terminal, observes, steps, answer)))
 }

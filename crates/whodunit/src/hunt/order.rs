@@ -1,6 +1,6 @@
 //! What a process that runs one schedule is told, and what it tells back.
 
-use sched::{Delay, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
+use sched::{Course, Delay, Follow, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Step, Steps, Walk};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,8 @@ impl Tactic {
 pub struct Order {
     pub seed: u64,
     pub tactic: Tactic,
+    /// The file with the [`Course`] to follow instead of the tactic.
+    pub course: Option<PathBuf>,
     /// The file that lists the points.
     pub points: PathBuf,
     /// Whether to look which memory threads share.
@@ -78,6 +80,24 @@ pub struct Order {
     pub errors: PathBuf,
     /// How many milliseconds it may take.
     pub limit: u64,
+}
+
+impl Order {
+    /// Who chooses, and where those choices can be read that follow a course.
+    pub fn policy(&self, quantum: u64) -> Result<(Box<dyn Policy>, Option<Steps>), String> {
+        let Some(path) = &self.course else { return Ok((self.tactic.policy(self.seed, quantum), None)) };
+        let problem = |error: &dyn std::fmt::Display| format!("{}: cannot be followed: {error}", path.display());
+        let text = std::fs::read(path).map_err(|error| problem(&error))?;
+        let course: Course = serde_json::from_slice(&text).map_err(|error| problem(&error))?;
+        let follow = Follow::new(course, quantum);
+        let steps = follow.steps();
+        Ok((Box::new(follow), Some(steps)))
+    }
+
+    /// What the policy is called.
+    pub fn policy_name(&self) -> &'static str {
+        if self.course.is_some() { "shrunk" } else { self.tactic.name() }
+    }
 }
 
 /// Addresses in hexadecimal digits, one a line.
@@ -113,6 +133,8 @@ pub struct Answer {
     /// Instructions that access memory which threads share, if they were looked for.
     pub shared: Option<Shared>,
     pub crash: Option<Crash>,
+    /// The choices of a run that follows a course.
+    pub choices: Vec<Step>,
 }
 
 /// Instructions at memory that threads share, and pairs of a store and another access to the same memory.

@@ -5,6 +5,7 @@ use crate::host::{Terminal, with_room};
 use crate::scene::Scene;
 use engine::{Counts, Host, Observer, PrivateFile, Stats, ThreadFacts};
 use program::symbols::SourceFrame;
+use sched::Steps;
 use session::{SharedSites, Sharing};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -18,13 +19,15 @@ pub struct Witness {
     /// Knows how to follow a stack.
     terminal: Terminal,
     observes: bool,
+    /// The choices of a run that follows a course.
+    steps: Option<Steps>,
     answer: Arc<Mutex<Answer>>,
     file: Mutex<PrivateFile>,
 }
 
 impl Witness {
-    pub fn new(terminal: Terminal, observes: bool, file: PrivateFile) -> Witness {
-        Witness { terminal, observes, answer: Arc::default(), file: Mutex::new(file) }
+    pub fn new(terminal: Terminal, observes: bool, steps: Option<Steps>, file: PrivateFile) -> Witness {
+        Witness { terminal, observes, steps, answer: Arc::default(), file: Mutex::new(file) }
     }
 
     fn keep(&self, change: impl FnOnce(&mut Answer)) {
@@ -63,6 +66,9 @@ impl Host for Witness {
             answer.events = stats.turn.events;
             answer.steps = stats.turn.steps;
             answer.schedule = stats.turn.schedule_hash;
+            if let Some(steps) = &self.steps {
+                answer.choices = steps.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+            }
             let text = serde_json::to_vec(answer).unwrap_or_default();
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             // Without an answer the run counts by its status alone.

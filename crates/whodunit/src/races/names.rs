@@ -100,9 +100,14 @@ impl Names {
         Some((named.text, type_name))
     }
 
+    /// What memory is called, without the names that libraries give to the inside of their objects.
+    pub fn object(&self, memory: &Memory<'_>) -> Option<String> {
+        self.naming.borrow_mut().object(memory)
+    }
+
     /// What a lock is called.
     pub fn lock(&self, address: u64) -> Option<String> {
-        self.naming.borrow_mut().object(&Memory { address, size: 1, ..Memory::default() })
+        self.object(&Memory { address, size: 1, ..Memory::default() })
     }
 
     /// Whether the memory is a variable that people can ask for by this name.
