@@ -29,7 +29,7 @@ pub enum Deed {
 pub struct Mark {
     pub thread: ThreadId,
     pub deed: Deed,
-    /// How often the thread has been about to do this, counted from one.
+    /// How often the thread has been about to do this since there are several, counted from one.
     pub time: u64,
 }
 
@@ -92,6 +92,8 @@ pub struct Follow {
     turn: u64,
     times: BTreeMap<(ThreadId, Deed), u64>,
     pending: Pending,
+    /// There has been one thread only. What it did until then is not counted.
+    is_alone: bool,
     steps: Steps,
 }
 
@@ -111,6 +113,7 @@ impl Follow {
             turn: 0,
             times: BTreeMap::new(),
             pending: Pending::new(),
+            is_alone: true,
             steps: Steps::default(),
         }
     }
@@ -171,6 +174,10 @@ impl Follow {
 impl Policy for Follow {
     fn pick(&mut self, point: SwitchPoint<'_>) -> ThreadId {
         self.pending.advance(&point);
+        self.is_alone &= point.runnable == [point.last];
+        if self.is_alone {
+            return self.pending.pick(point.last, point.runnable.len());
+        }
         self.turn += point.passed.events;
         let at = self.mark(&point);
         let ordinary = self.ordinary(point);

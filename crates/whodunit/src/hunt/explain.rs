@@ -17,7 +17,7 @@ use crate::show;
 use crate::study::Study;
 use crate::study::races::Circumstance;
 use crate::study::steps::Wanted;
-use plot::{Hold, Made, Plot};
+use plot::{Hold, Interest, Made, Plot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use trace::Recording;
@@ -44,8 +44,12 @@ pub fn explain(case: &Case<'_>) -> Result<Finding, Trouble> {
     finding.evidence =
         Evidence { recording: Some(case.name.to_owned()), seed: Some(case.group.seed), ..Evidence::default() };
     if case.is_shrunk {
-        let recording = Recording::open(case.folder)?;
-        Explanation::new(case, &recording)?.fill(&mut finding);
+        match Explanation::new(case) {
+            Ok(explanation) => explanation.fill(&mut finding),
+            // The failure has been found all the same.
+            Err(Trouble::Refused(sentence)) => finding.notes.push(format!("It cannot be explained: {sentence}")),
+            Err(trouble) => return Err(trouble),
+        }
     } else if case.group.first > 0 {
         finding.notes.push("The schedule is as it was found: most of its switches may be needless.".to_owned());
     }
@@ -84,6 +88,18 @@ fn next(name: &str) -> [Next; 2] {
     ]
 }
 
+/// What the loader does, and what the C library does to its own memory, tells nothing.
+fn interest(names: &Names, access: sched::Access) -> Interest {
+    let (by, of) = (names.module(access.site), names.module(access.address));
+    let is_library = |name: &Option<String>| name.as_deref().is_some_and(wording::is_library);
+    match (is_library(&by), is_library(&of)) {
+        (_, true) => Interest::None,
+        _ if by.is_some_and(|name| name.starts_with("ld-linux")) => Interest::None,
+        (true, false) => Interest::Some,
+        (false, false) => Interest::Most,
+    }
+}
+
 struct Explanation {
     plot: Plot,
     names: Names,
@@ -92,13 +108,14 @@ struct Explanation {
 }
 
 impl Explanation {
-    fn new(case: &Case<'_>, recording: &Recording) -> Result<Explanation, Trouble> {
-        let plot = Plot::new(&case.answer.choices);
+    fn new(case: &Case<'_>) -> Result<Explanation, Trouble> {
+        let recording = Recording::open(case.folder)?;
         let log = recording.logs().first().copied().unwrap_or(0);
-        let recorded = show::recorded(recording, log)
+        let recorded = show::recorded(&recording, log)
             .ok_or_else(|| Trouble::Refused("the recording holds no process".to_owned()))?;
-        let naming = Naming::new(recording, log, &recorded);
+        let naming = Naming::new(&recording, log, &recorded);
         let names = Names::new(recorded.space.clone(), naming);
+        let plot = Plot::new(&case.answer.choices, |access| interest(&names, access));
         let circumstances = circumstances(case.folder, log, &plot)?;
         Ok(Explanation { plot, names, circumstances })
     }
@@ -151,7 +168,9 @@ impl Explanation {
     /// The innermost function of the program's own, as far as can be told.
     fn place(&self, index: usize) -> Place {
         let stack = self.stack(index);
-        let own = stack.iter().find(|place| place.file.is_some() && !wording::is_library(place));
+        let own = stack
+            .iter()
+            .find(|place| place.file.is_some() && !place.module.as_deref().is_some_and(wording::is_library));
         own.or(stack.first()).cloned().unwrap_or_default()
     }
 

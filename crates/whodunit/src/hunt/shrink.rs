@@ -2,12 +2,14 @@
 //! program fails in the same way without.
 //!
 //! The failing run is repeated first, which tells in what its order differs from the ordinary one (`sched::Follow`). Then
-//! parts of that are left out (`reduce`), and what remains is moved to where it matters (`refine`).
+//! parts of that are left out (`reduce`), and what remains is moved to where it matters (`refine`). Where that leaves several
+//! switches, one of them may do if another thread gets the turn (`retarget`).
 
 mod attempts;
 mod recorded;
 mod reduce;
 mod refine;
+mod retarget;
 
 use super::failure::Failure;
 use super::ground::{Ground, NoRun, Trial};
@@ -61,7 +63,7 @@ pub fn shrink(ground: &Ground, trial: Trial, failure: &Failure, effort: Effort) 
     };
     let before = again.detours.len();
     let mut shrinking = Shrinker { attempts, best: again, progress: Shrinking::new() };
-    match shrinking.reduce().and_then(|()| shrinking.refine()) {
+    match shrinking.reduce().and_then(|()| shrinking.refine()).and_then(|()| shrinking.retarget()) {
         // What was reached until then counts.
         Ok(()) | Err(NoRun::Stopped) => {}
         Err(other) => return Err(other),

@@ -1,6 +1,7 @@
 //! What a hunt has found, for people.
 
 use super::ending::Kept;
+use super::episodes;
 use super::failure::Failure;
 use super::search::{Found, Group, Plan};
 use super::shrink::Shrunk;
@@ -8,7 +9,8 @@ use crate::recordings::text::{Ink, Paint, count, escaped};
 use report::findings;
 use report::look::Look;
 use std::fmt::Write as _;
-use trace::finding::{Finding, Findings};
+use std::path::{Path, PathBuf};
+use trace::finding::{Finding, Findings, Preemption};
 
 /// `findings` and `kept` have one each for every failure.
 pub fn render(found: &Found, findings: &Findings, kept: &[Kept], plan: &Plan, paint: Paint) -> String {
@@ -37,16 +39,25 @@ pub fn render(found: &Found, findings: &Findings, kept: &[Kept], plan: &Plan, pa
 /// What the schedule has to do, a line each.
 fn schedule(finding: &Finding, shrunk: &Shrunk) -> String {
     let (before, runs) = (shrunk.before, count(shrunk.runs as usize, "run"));
-    let mut text = match finding.schedule.len() {
+    let mut text = match episodes::of(&shrunk.answer.choices).len() {
         0 => format!("  no forced switch is needed (there were {before}; {runs} to find out)\n"),
         1 => format!("  1 forced switch of {before} is enough ({runs} to find out):\n"),
         needed => format!("  {needed} forced switches of {before} are enough ({runs} to find out):\n"),
     };
     for preemption in &finding.schedule {
-        let sentence = findings::preemption(finding, preemption, &Look::here(false));
+        let sentence = findings::preemption(finding, &without_folders(preemption), &Look::here(false));
         let _ = writeln!(text, "    {}", escaped(&sentence));
     }
     text
+}
+
+/// Lines are short here; `--explain` has the paths.
+fn without_folders(preemption: &Preemption) -> Preemption {
+    let mut short = preemption.clone();
+    for place in [&mut short.after, &mut short.until.passes] {
+        place.file = place.file.as_deref().and_then(Path::file_name).map(PathBuf::from);
+    }
+    short
 }
 
 fn occurrence(group: &Group) -> String {

@@ -29,6 +29,11 @@ impl Names {
         meant.map(|(_, module)| module.start..module.end).collect()
     }
 
+    /// The name of the module that an address lies in, code or data.
+    pub fn module(&self, address: u64) -> Option<String> {
+        self.space.locate(GuestAddress(address)).map(|(index, _)| self.space.module(index).name())
+    }
+
     /// Whether an address lies in any module, code or data.
     pub fn is_in_module(&self, address: u64) -> bool {
         self.space.locate(GuestAddress(address)).is_some()

@@ -1,4 +1,5 @@
-//! The circumstances of single accesses, each named by its instruction and by how often the thread had come to it.
+//! The circumstances of single accesses, each named by its instruction and by how often the thread had come to it since
+//! there were several threads.
 
 use super::Student;
 use super::races::Circumstance;
@@ -24,6 +25,8 @@ pub struct Steps {
     pcs: Vec<u64>,
     stacks: Stacks,
     blocks: Blocks,
+    /// There is one thread only.
+    is_alone: bool,
     /// In the order in which they were asked for; none for those that never came.
     told: Vec<Option<Circumstance>>,
 }
@@ -35,7 +38,7 @@ impl Steps {
             places.entry((wanted.thread, wanted.pc)).or_default().1.insert(wanted.time, number);
         }
         let told = vec![None; wanted.len()];
-        Steps { places, pcs: Vec::new(), stacks: Stacks::default(), blocks: Blocks::default(), told }
+        Steps { places, pcs: Vec::new(), stacks: Stacks::default(), blocks: Blocks::default(), is_alone: true, told }
     }
 }
 
@@ -48,6 +51,9 @@ impl Listener for Steps {
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         let pc = self.pcs.get(access.site.0 as usize).copied().unwrap_or(0);
+        if self.is_alone {
+            return;
+        }
         let Some((time, wanted)) = self.places.get_mut(&(thread, pc)) else { return };
         *time += 1;
         let Some(&number) = wanted.get(time) else { return };
@@ -64,6 +70,7 @@ impl Listener for Steps {
         match *event {
             Event::Called { return_address, stack, .. } => self.stacks.called(thread, stack, return_address),
             Event::Returned { target } => self.stacks.returned(thread, target),
+            Event::Created { .. } => self.is_alone = false,
             _ => {}
         }
         self.blocks.hear(event);
@@ -92,6 +99,8 @@ mod tests {
         steps.site(Site(0), 0x40);
         steps.event(2, &Event::Called { site: 0x30, target: 0x38, return_address: 0x35, stack: 0x900 });
         let access = |address| Access { address, size: 4, site: Site(0), kind: AccessKind::Write };
+        steps.accesses(1, &[access(0x100)]);
+        steps.event(1, &Event::Created { child: 2 });
         steps.accesses(2, &[access(0x100), access(0x104)]);
         steps.accesses(1, &[access(0x108)]);
         let told: Vec<Option<Circumstance>> = serde_json::from_value(steps.report()).unwrap();

@@ -3,6 +3,7 @@
 
 use crate::hunt::episodes::{self, Episode};
 use sched::{Access, Mark, Step, ThreadId};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An access that a thread has made.
@@ -38,51 +39,68 @@ pub struct Plot {
 /// What a thread does long before or after being held is not looked at.
 const REACH: usize = 200;
 
+/// How much an access tells people.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Interest {
+    /// A library minds its own business.
+    None,
+    /// A library acts for the program, such as at a lock.
+    Some,
+    /// The program itself.
+    Most,
+}
+
 impl Plot {
-    pub fn new(steps: &[Step]) -> Plot {
+    pub fn new(steps: &[Step], interest: impl Fn(Access) -> Interest) -> Plot {
         let (made, counts) = made(steps);
         let mut plot = Plot { made, ..Plot::default() };
+        let interests: Vec<Interest> = plot.made.iter().map(|made| interest(made.access)).collect();
         for episode in episodes::of(steps) {
-            plot.tell(&episode, &steps[episode.start], &counts);
+            plot.tell(&episode, &steps[episode.start], &counts, &interests);
         }
         // Where it all ended.
-        if let Some(last) = plot.made.len().checked_sub(1) {
+        if let Some(last) = interests.iter().rposition(|interest| *interest > Interest::None) {
             plot.told.entry(last).or_insert(false);
         }
         plot
     }
 
-    fn tell(&mut self, episode: &Episode, start: &Step, counts: &[usize]) {
+    fn tell(&mut self, episode: &Episode, start: &Step, counts: &[usize], interests: &[Interest]) {
         let held = episode.held;
         let (from, to) = (counts[episode.start], episode.back.map_or(self.made.len(), |back| counts[back]));
-        let is_held = |index: &usize| self.made[*index].at.thread == held;
+        let Plot { made, holds, told } = self;
+        let is_held = |index: &usize| made[*index].at.thread == held;
         let after = (0..from).rev().find(is_held);
         let until = (from..to).rev().find(|index| !is_held(index));
         let is_preempted = start.at.thread == held;
-        self.holds.push(Hold { held, after, until, by: start.picked, is_preempted });
-        let (before, behind): (Vec<usize>, Vec<usize>) = (
-            (0..from).rev().filter(is_held).take(REACH).collect(),
-            (to..self.made.len()).filter(is_held).take(REACH).collect(),
-        );
-        let between: Vec<usize> = (from..to).filter(|index| !is_held(index)).collect();
+        holds.push(Hold { held, after, until, by: start.picked, is_preempted });
         let mut guilty: BTreeSet<usize> = after.filter(|_| is_preempted).into_iter().chain(until).collect();
+        let before: Vec<usize> = (0..from).rev().filter(is_held).take(REACH).collect();
+        let behind: Vec<usize> = (from..made.len()).filter(is_held).take(REACH).collect();
         for own in [before, behind] {
-            guilty.extend(self.conflict(&own, &between, until).into_iter().flatten());
+            let interest = |meeting: &[usize; 2]| meeting.map(|index| interests[index]).into_iter().min();
+            let meetings = own.iter().filter_map(|&own| meeting(made, own, from));
+            let telling = meetings.filter(|meeting| interest(meeting) > Some(Interest::None));
+            // Of those that tell most, the one that is closest to where the turn was lost.
+            guilty.extend(telling.min_by_key(|meeting| Reverse(interest(meeting))).into_iter().flatten());
         }
-        self.told.extend(guilty.into_iter().map(|index| (index, true)));
+        told.extend(guilty.into_iter().map(|index| (index, true)));
     }
+}
 
-    /// The first of the thread's own accesses that conflicts with what others did meanwhile, best with the one that
-    /// mattered, and with what it conflicts.
-    fn conflict(&self, own: &[usize], between: &[usize], until: Option<usize>) -> Option<[usize; 2]> {
-        let conflicts = |one: usize, other: usize| self.made[one].access.conflicts(self.made[other].access);
-        let with = |other: usize| own.iter().copied().find(|&one| conflicts(one, other)).map(|one| [one, other]);
-        let any = || {
-            own.iter()
-                .find_map(|&one| between.iter().rev().find(|other| conflicts(one, **other)).map(|&other| [one, other]))
-        };
-        until.and_then(with).or_else(any)
-    }
+/// One of a held thread's accesses, and an access of another thread that conflicts with it and was made after the turn
+/// was lost: the next one behind what came before, else the last one before it.
+fn meeting(made: &[Made], own: usize, from: usize) -> Option<[usize; 2]> {
+    let Made { at, access } = made[own];
+    let conflicts = |other: &usize| {
+        let other = made[*other];
+        other.at.thread != at.thread && other.access.conflicts(access)
+    };
+    let other = match own < from {
+        true => (from..made.len()).find(conflicts),
+        false => (from..own).rev().find(conflicts),
+    };
+    Some([own, other?])
 }
 
 /// All accesses in the order in which they were made, and how many there were before each choice. A thread that stands
@@ -131,7 +149,7 @@ mod tests {
             step(2, 1, (8, true), 2),
             stop,
         ];
-        let plot = Plot::new(&steps);
+        let plot = Plot::new(&steps, |_| Interest::Most);
         let order: Vec<(u32, u64)> = plot.made.iter().map(|made| (made.at.thread.0, made.access.address)).collect();
         assert_eq!(order, [(1, 5), (1, 8), (2, 7), (2, 8), (1, 8)]);
         let hold = Hold { held: ThreadId(1), after: Some(1), until: Some(3), by: ThreadId(2), is_preempted: true };
@@ -141,7 +159,7 @@ mod tests {
 
     #[test]
     fn nothing_is_told_of_nothing() {
-        let plot = Plot::new(&[]);
+        let plot = Plot::new(&[], |_| Interest::Most);
         assert!(plot.made.is_empty() && plot.holds.is_empty() && plot.told.is_empty());
     }
 }

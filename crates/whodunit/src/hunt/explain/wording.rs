@@ -2,7 +2,6 @@
 
 use crate::races::verdicts::{LONGEST_NUMBER, little_endian};
 use crate::study::races::Circumstance;
-use trace::finding::Place;
 
 /// `writes pointer = 0 (was 0x550065558020)`: the rest of a sentence that starts with the thread.
 pub fn deed(writes: bool, memory: Option<&str>, circumstance: Option<&Circumstance>) -> String {
@@ -29,9 +28,9 @@ fn short(name: &str) -> String {
     }
 }
 
-/// Whether a place is in the C library or the loader.
-pub fn is_library(place: &Place) -> bool {
-    place.module.as_ref().is_some_and(|module| module.starts_with("libc.so") || module.starts_with("ld-linux"))
+/// Whether a module is the C library or the loader.
+pub fn is_library(module: &str) -> bool {
+    module.starts_with("libc.so") || module.starts_with("ld-linux")
 }
 
 #[cfg(test)]
