@@ -56,7 +56,7 @@ pub fn shrink(ground: &Ground, trial: Trial, failure: &Failure, effort: Effort) 
     let Some((points, switches)) = recorded::schedule(&ground.recording_of(trial.number)) else { return Ok(None) };
     ground.set_points(&points)?;
     let mut attempts = Attempts::new(ground, trial, failure, effort);
-    let again = match attempts.first(&[Course::Switches(switches)]) {
+    let again = match attempts.first(&[Course::Switches(switches)], |_| true) {
         Ok(Some((_, best))) => best,
         Ok(None) | Err(NoRun::Stopped) => return Ok(None),
         Err(other) => return Err(other),
@@ -82,8 +82,17 @@ struct Shrinker<'a> {
 impl Shrinker<'_> {
     /// The first of the candidates that fails in the same way becomes the best.
     fn take_first(&mut self, candidates: &[Vec<Detour>]) -> Result<Option<usize>, NoRun> {
+        self.take_first_of(candidates, |_| true)
+    }
+
+    /// The same, of those whose choices are as they should be.
+    fn take_first_of(
+        &mut self,
+        candidates: &[Vec<Detour>],
+        is_wanted: impl Fn(&[Step]) -> bool,
+    ) -> Result<Option<usize>, NoRun> {
         let courses: Vec<Course> = candidates.iter().map(|detours| Course::Detours(detours.clone())).collect();
-        let found = self.attempts.first(&courses)?;
+        let found = self.attempts.first(&courses, is_wanted)?;
         self.progress.show(self.best.detours.len(), self.attempts.made());
         let Some((index, best)) = found else { return Ok(None) };
         let worse = std::mem::replace(&mut self.best, best);

@@ -70,7 +70,10 @@ fn the_same_seed_shrinks_to_the_same_schedule() {
     let shrunk = |jobs: &str| {
         let (status, text) = place.hunt(&["-n", "200", "-j", jobs]);
         assert_eq!(status, Some(1), "{text}");
-        assert!(text.contains("1 forced switch of ") && text.contains("is preempted after look at account.c:"), "{text}");
+        assert!(
+            text.contains("1 forced switch of ") && text.contains("is preempted after look at account.c:"),
+            "{text}"
+        );
         let start = text.find("1 forced switch").unwrap();
         let lines: Vec<String> = text[start..].lines().take(2).map(str::to_owned).collect();
         let schedule = place.whodunit(&["show", "latest", "--schedule"]).output().unwrap();

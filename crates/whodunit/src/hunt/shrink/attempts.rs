@@ -30,10 +30,14 @@ impl<'a> Attempts<'a> {
         self.made
     }
 
-    /// The first course that leads to the same failure, and its place in the list. Stops when no more runs are allowed.
+    /// The first course that leads to the same failure by choices as they are wanted, and its place in the list. Stops when no more runs are allowed.
     ///
     /// Several are tried at the same time, but what comes of it does not depend on how many.
-    pub fn first(&mut self, courses: &[Course]) -> Result<Option<(usize, Best)>, NoRun> {
+    pub fn first(
+        &mut self,
+        courses: &[Course],
+        is_wanted: impl Fn(&[Step]) -> bool,
+    ) -> Result<Option<(usize, Best)>, NoRun> {
         let mut offset = 0;
         for batch in courses.chunks(self.effort.jobs.max(1)) {
             let left = usize::try_from(self.effort.runs - self.made).unwrap_or(usize::MAX);
@@ -44,7 +48,7 @@ impl<'a> Attempts<'a> {
             let runs = self.all(batch)?;
             let mut failed = None;
             for (index, run) in runs.into_iter().enumerate() {
-                let is_same = run.failure.as_ref() == Some(self.failure);
+                let is_same = run.failure.as_ref() == Some(self.failure) && is_wanted(&run.answer.choices);
                 if is_same && failed.is_none() {
                     failed = Some((index, run));
                 } else {
