@@ -18,10 +18,18 @@ pub struct Wanted {
     pub time: u64,
 }
 
+/// How often a thread has come to an instruction, and at which times it matters.
+#[derive(Default)]
+struct Visits {
+    count: u64,
+    /// Times to places in what is told.
+    wanted: BTreeMap<u64, usize>,
+}
+
 /// Looks at the wanted accesses when they come.
 pub struct Steps {
-    /// Of each thread and instruction that matters, how often the thread has come there, and what is wanted of which time.
-    places: BTreeMap<(Thread, u64), (u64, BTreeMap<u64, usize>)>,
+    /// By thread and instruction.
+    visits: BTreeMap<(Thread, u64), Visits>,
     pcs: Vec<u64>,
     stacks: Stacks,
     blocks: Blocks,
@@ -33,12 +41,12 @@ pub struct Steps {
 
 impl Steps {
     pub fn new(wanted: &[Wanted]) -> Steps {
-        let mut places: BTreeMap<(Thread, u64), (u64, BTreeMap<u64, usize>)> = BTreeMap::new();
+        let mut visits: BTreeMap<(Thread, u64), Visits> = BTreeMap::new();
         for (number, wanted) in wanted.iter().enumerate() {
-            places.entry((wanted.thread, wanted.pc)).or_default().1.insert(wanted.time, number);
+            visits.entry((wanted.thread, wanted.pc)).or_default().wanted.insert(wanted.time, number);
         }
         let told = vec![None; wanted.len()];
-        Steps { places, pcs: Vec::new(), stacks: Stacks::default(), blocks: Blocks::default(), is_alone: true, told }
+        Steps { visits, pcs: Vec::new(), stacks: Stacks::default(), blocks: Blocks::default(), is_alone: true, told }
     }
 }
 
@@ -54,9 +62,9 @@ impl Listener for Steps {
         if self.is_alone {
             return;
         }
-        let Some((time, wanted)) = self.places.get_mut(&(thread, pc)) else { return };
-        *time += 1;
-        let Some(&number) = wanted.get(time) else { return };
+        let Some(visits) = self.visits.get_mut(&(thread, pc)) else { return };
+        visits.count += 1;
+        let Some(&number) = visits.wanted.get(&visits.count) else { return };
         self.told[number] = Some(Circumstance {
             callers: self.stacks.callers(thread),
             before: values.before.map(<[u8]>::to_vec),

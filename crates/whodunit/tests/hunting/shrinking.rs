@@ -111,13 +111,8 @@ fn a_budget_ends_shrinking_early() {
 }
 
 /// Exhibits that fail soon, and how many forced switches may be left.
-const EXHIBITS: [(&str, usize); 5] = [
-    ("ctrace_double_free", 2),
-    ("l_proc_sweep", 2),
-    ("mysql_two_sections", 2),
-    ("mozilla_statistics", 2),
-    ("transfer_deadlock", 2),
-];
+const EXHIBITS: [(&str, usize); 4] =
+    [("l_proc_sweep", 2), ("mysql_two_sections", 2), ("mozilla_statistics", 2), ("transfer_deadlock", 2)];
 
 #[test]
 fn exhibits_are_explained_at_their_guilty_lines() {
