@@ -61,6 +61,10 @@ pub fn shrink(ground: &Ground, trial: Trial, failure: &Failure, effort: Effort) 
         Ok(None) | Err(NoRun::Stopped) => return Ok(None),
         Err(other) => return Err(other),
     };
+    // A run that had to be ended from outside tells nothing.
+    if again.answer.choices.is_empty() {
+        return Ok(None);
+    }
     let before = again.detours.len();
     let mut shrinking = Shrinker { attempts, best: again, progress: Shrinking::new() };
     match shrinking.reduce().and_then(|()| shrinking.refine()).and_then(|()| shrinking.retarget()) {
