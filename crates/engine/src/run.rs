@@ -379,7 +379,8 @@ fn access_ahead(engine: &Engine, context: &Context) -> Option<sched::Access> {
     if !world.cache.points.contains(&instruction) {
         return None;
     }
-    let address = first_address(&instruction, context)?;
+    // Operands that are only implied are on the stack. A point without an access would never be passed.
+    let address = first_address(&instruction, context).unwrap_or(context.gpr[RSP]);
     Some(sched::Access { site: context.pc, address, writes: stores(&instruction) })
 }
 

@@ -17,6 +17,7 @@ use trace::finding::Findings;
 use crate::look::Look;
 
 pub use places::place;
+pub use words::preemption;
 
 /// For a terminal of the look's width, ending in a line feed.
 pub fn text(findings: &Findings, sources: &mut SourceCache, look: &Look) -> String {

@@ -5,6 +5,7 @@
 
 mod delay;
 mod faults;
+mod follow;
 mod pct;
 mod pending;
 mod pos;
@@ -18,6 +19,7 @@ mod walk;
 
 pub use delay::{Delay, Delays};
 pub use faults::{FaultKind, FaultKinds, Faults};
+pub use follow::{Course, Deed, Detour, Follow, Handover, Mark, Step, Steps};
 pub use pct::Pct;
 pub use pos::Pos;
 pub use random::{Random, Rng};
@@ -25,11 +27,13 @@ pub use reads_from::{Pair, ReadsFrom};
 pub use round_robin::RoundRobin;
 pub use walk::Walk;
 
+use serde::{Deserialize, Serialize};
+
 /// How many events a thread may pass before others that could run get their turn, whatever a policy prefers.
 const FAIR: u64 = 20_000;
 
 /// A guest thread's number: 1 for the first, in order of creation, never reused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ThreadId(pub u32);
 
 impl std::fmt::Display for ThreadId {
@@ -57,6 +61,8 @@ pub struct SwitchPoint<'a> {
     pub reason: Reason,
     /// The thread that had the turn last.
     pub last: ThreadId,
+    /// Its clock; 0 if it is gone, and in what-if runs.
+    pub clock: u64,
     /// Threads that can run, in ascending order; never empty. Contains `last` unless it stopped.
     pub runnable: &'a [ThreadId],
     /// What `last` is about to do, if it stands at a point.
@@ -65,7 +71,7 @@ pub struct SwitchPoint<'a> {
 }
 
 /// An access to memory that a thread is about to make.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Access {
     /// The instruction.
     pub site: u64,
@@ -108,6 +114,6 @@ mod tests {
 
     /// The quantum of `last` is over.
     pub fn over(last: ThreadId, runnable: &[ThreadId]) -> SwitchPoint<'_> {
-        SwitchPoint { reason: Reason::QuantumOver, last, runnable, access: None, passed: Passed::default() }
+        SwitchPoint { reason: Reason::QuantumOver, last, clock: 0, runnable, access: None, passed: Passed::default() }
     }
 }

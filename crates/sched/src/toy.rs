@@ -29,7 +29,7 @@ impl Toy {
             let reason = if stopped { Reason::Stopped } else { Reason::QuantumOver };
             let is_there = self.is_there[last.0 as usize - 1] && !stopped;
             let access = is_there.then_some(Access { site: u64::from(last.0), address: 8, writes: true });
-            last = policy.pick(SwitchPoint { reason, last, runnable: &runnable, access, passed });
+            last = policy.pick(SwitchPoint { reason, last, clock: 0, runnable: &runnable, access, passed });
             assert!(runnable.contains(&last), "{last} cannot run");
             let left = &mut self.left[last.0 as usize - 1];
             let steps = policy.points().min(policy.quantum()).min(*left);

@@ -46,6 +46,11 @@ pub struct Output {
 }
 
 impl OutputArguments {
+    /// For verbs that call their options otherwise.
+    pub fn new(format: Option<Format>, output: Option<PathBuf>) -> OutputArguments {
+        OutputArguments { format, output }
+    }
+
     /// Opens the file. What it holds stays until there is something to write.
     pub fn prepare(&self) -> Result<Output, Trouble> {
         let open = |path: &PathBuf| {

@@ -1,8 +1,12 @@
 //! `whodunit hunt`: many orders of a program's threads, until one makes it fail.
 //!
 //! Each schedule is a process of its own that records itself (`hunted`, told by an `order`, run by a `runner`) in a folder
-//! in memory (`ground`); those that fail stay. `search` says which schedules are tried and when the hunt is over.
+//! in memory (`ground`); those that fail stay. `search` says which schedules are tried and when the hunt is over. What was found
+//! is reduced to what it needs (`shrink`), kept and told (`ending`, `explain`, `text`).
 
+mod ending;
+mod episodes;
+mod explain;
 mod failure;
 mod ground;
 mod hunted;
@@ -11,6 +15,7 @@ mod order;
 mod progress;
 mod runner;
 mod search;
+mod shrink;
 mod stem;
 mod text;
 mod witness;
@@ -18,6 +23,7 @@ mod witness;
 pub use hunted::serve;
 pub use witness::own_place;
 
+use crate::findings_output::{Format, OutputArguments};
 use crate::recordings::{self, Trouble, conclude};
 use crate::{faults, record, search as path, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
@@ -25,12 +31,13 @@ use clap::{Args, ValueEnum};
 use engine::Program;
 use ground::{Ground, NoRun, Quarry};
 use nix::sys::signal::{SigSet, Signal};
-use search::{Found, Plan};
+use program::source::SourceCache;
+use search::Plan;
+use shrink::Effort;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use trace::Store;
 
 /// The hidden verb under which one schedule is run.
 pub const HUNTED_VERB: &str = "__hunt";
@@ -56,6 +63,9 @@ EXAMPLES:
     whodunit hunt -n 5000 --policy pct --keep-going -- ./queue-test
   Cut reads and writes short, interrupt waits and wake threads for no reason meanwhile:
     whodunit hunt --faults -- ./queue-test
+  See the order that fails on source lines, threads in columns; or as a page for a browser:
+    whodunit hunt --explain -- ./queue-test
+    whodunit hunt --findings found.html -- ./queue-test
   A run whose output differs has failed, too:
     whodunit hunt --expect-output good.txt -- ./sum 1 2 3";
 
@@ -117,6 +127,18 @@ pub struct Arguments {
     /// What the program reads on standard input, instead of nothing
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
+    /// Show what the threads did, on source lines, with a column for each thread
+    #[arg(long)]
+    explain: bool,
+    /// How to write findings; by default as the ending of --findings says (.json, .sarif, .html), else as text
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Write findings to FILE, with all that --explain shows
+    #[arg(long, value_name = "FILE")]
+    findings: Option<PathBuf>,
+    /// How many runs may be made to reduce a failing schedule to the switches that it needs; 0 leaves it as it was found
+    #[arg(long, value_name = "RUNS", default_value_t = 400)]
+    shrink: u64,
     /// The program, searched in PATH unless it has a slash, and its arguments
     #[arg(value_name = "PROG ARGS", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
@@ -144,9 +166,16 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         timeout: arguments.timeout,
     };
     match hunt(arguments, quarry, &plan) {
-        Ok(status) => ExitCode::from(status),
+        Ok(status) => status,
         Err(trouble) => conclude(Err(trouble)),
     }
+}
+
+/// Where findings go, if the usual words are not enough.
+fn output(arguments: &Arguments) -> Option<OutputArguments> {
+    let Arguments { explain, format, findings, .. } = arguments;
+    let is_wanted = *explain || format.is_some() || findings.is_some();
+    is_wanted.then(|| OutputArguments::new(*format, findings.clone()))
 }
 
 /// The program and its input, as far as they can be found.
@@ -190,7 +219,8 @@ fn listen_for_the_end() {
 }
 
 /// Tells the exit status.
-fn hunt(arguments: &Arguments, quarry: Quarry, plan: &Plan) -> Result<u8, Trouble> {
+fn hunt(arguments: &Arguments, quarry: Quarry, plan: &Plan) -> Result<ExitCode, Trouble> {
+    let output = output(arguments).map(|output| output.prepare()).transpose()?;
     let program = Program { path: quarry.path.clone(), arguments: quarry.arguments.clone(), environment: Vec::new() };
     let name = record::manifest(&program).program;
     let ground = Ground::new(quarry, &STOP)
@@ -200,27 +230,22 @@ fn hunt(arguments: &Arguments, quarry: Quarry, plan: &Plan) -> Result<u8, Troubl
         Err(NoRun::Refused(sentence)) => return Err(Trouble::Refused(sentence)),
         Err(NoRun::NotStarted(sentence, status)) => {
             recordings::say_refusal(&sentence);
-            return Ok(u8::try_from(status).unwrap_or(status::MACHINE));
+            return Ok(ExitCode::from(u8::try_from(status).unwrap_or(status::MACHINE)));
         }
         Err(NoRun::Stopped) => return Err(Trouble::Refused("stopped before the first schedule was over".to_owned())),
     };
+    // Which faults strike depends on all that a run does, so a run in another order is another one.
+    let runs = if ground.has_faults() { 0 } else { arguments.shrink };
     let injected = injected::describe(&ground, &found, arguments.faults.kinds());
-    let kept = keep(arguments, &ground, &found, &name)?;
-    recordings::print(&text::render(&found, &kept, plan, recordings::paint()))?;
-    recordings::print(&injected)?;
-    Ok(if found.groups.is_empty() { 0 } else { status::DIFFERENCE })
-}
-
-/// Puts the recording of each failure where it stays; tells what it is called there.
-fn keep(arguments: &Arguments, ground: &Ground, found: &Found, program: &str) -> Result<Vec<String>, Trouble> {
-    let store = match &arguments.output {
-        Some(folder) => Store::at(folder),
-        None => Store::from_environment()?,
-    };
-    let own = Store::from_environment().unwrap_or_else(|_| Store::at("/dev/null"));
-    let adopt = |number: u64| -> Result<String, Trouble> {
-        let folder = store.adopt(&ground.recording_of(number), program)?;
-        Ok(recordings::name_of(&own, &folder))
-    };
-    found.groups.values().map(|group| adopt(group.first)).collect()
+    let shrunk = ending::shrink_all(&ground, &found, Effort { runs, jobs: plan.jobs })?;
+    let results = ending::keep(arguments.output.as_deref(), &ground, &found, shrunk, &name)?;
+    let findings = ending::findings(&program, &found, &results, plan)?;
+    match output {
+        Some(output) => Ok(output.give(&findings, SourceCache::new())),
+        None => {
+            recordings::print(&text::render(&found, &findings, &results, plan, recordings::paint()))?;
+            recordings::print(&injected)?;
+            Ok(ExitCode::from(if found.groups.is_empty() { 0 } else { status::FINDINGS }))
+        }
+    }
 }

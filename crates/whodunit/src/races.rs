@@ -4,9 +4,9 @@
 //! second what races, the last under what circumstances. Names are looked up here (`names`), and races become findings
 //! (`verdicts`).
 
-mod names;
+pub mod names;
 mod passes;
-mod verdicts;
+pub mod verdicts;
 
 use crate::findings_output;
 use crate::naming::Naming;

@@ -3,6 +3,7 @@
 mod functions;
 pub mod lines;
 pub mod races;
+pub mod steps;
 
 use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
@@ -29,6 +30,8 @@ pub enum Study {
     Races { surveyed: Surveyed, classes: races::Classes },
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
+    /// The same of single accesses.
+    Steps(Vec<steps::Wanted>),
 }
 
 /// A listener that has something to say in the end.
@@ -53,6 +56,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         Study::Races { surveyed, classes } => {
             Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))
         }
+        Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }

@@ -3,9 +3,16 @@
 //! Each bug is one that the ordinary order does not show. `WHODUNIT_BIN` names another binary to put in the place of the
 //! one just built.
 
+mod support;
+
+#[path = "museum/exhibit.rs"]
+mod exhibit;
+
 #[path = "support/workplace.rs"]
 mod workplace;
 
+// Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
+#[path = "hunting"]
 mod hunting {
     mod bad_input;
     mod faults;
@@ -14,5 +21,6 @@ mod hunting {
     mod place;
     mod recorded;
     mod repeating;
+    mod shrinking;
     mod stems;
 }

@@ -247,11 +247,32 @@ fn places(instruction: &Instruction, used: &UsedMemory, context: &mut Context, x
 
 /// The address of the first operand in memory, if it has an ordinary one.
 pub fn first_address(instruction: &Instruction, context: &Context) -> Option<u64> {
-    instruction.virtual_address(0, 0, |register, _, _| match register {
+    let is_in_memory = |operand: &u32| is_memory(instruction.op_kind(*operand));
+    let operand = (0..instruction.op_count()).find(is_in_memory)?;
+    instruction.virtual_address(operand, 0, |register, _, _| match register {
         Register::FS => Some(context.guest_fs()),
         Register::GS => Some(context.guest_gs),
         register => Some(general(&context.gpr, register)),
     })
+}
+
+fn is_memory(kind: OpKind) -> bool {
+    use OpKind::{
+        Memory, MemoryESDI, MemoryESEDI, MemoryESRDI, MemorySegDI, MemorySegEDI, MemorySegESI, MemorySegRDI,
+        MemorySegRSI, MemorySegSI,
+    };
+    let implied = [
+        MemoryESDI,
+        MemoryESEDI,
+        MemoryESRDI,
+        MemorySegDI,
+        MemorySegEDI,
+        MemorySegESI,
+        MemorySegRDI,
+        MemorySegRSI,
+        MemorySegSI,
+    ];
+    kind == Memory || implied.contains(&kind)
 }
 
 /// The value of a general register of any width; zero for segments without a base.

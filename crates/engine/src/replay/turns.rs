@@ -49,7 +49,8 @@ impl Run<'_> {
                 return wanted;
             }
             let last = ThreadId(self.machine.current);
-            let point = SwitchPoint { reason, last, runnable: &runnable, access: None, passed: Passed::default() };
+            let passed = Passed::default();
+            let point = SwitchPoint { reason, last, clock: 0, runnable: &runnable, access: None, passed };
             return self.course.policy.pick(point).0;
         }
     }

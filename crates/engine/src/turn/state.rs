@@ -76,7 +76,9 @@ impl State {
         self.fruitless += passed.events + EVENTS_A_CHOICE;
         self.stats.events += passed.events;
         self.stats.steps += passed.points + u64::from(reason == Reason::Called);
-        let picked = self.policy.pick(SwitchPoint { reason, last, runnable: &runnable, access, passed });
+        let reached = self.threads.get(&last).map_or(0, |thread| thread.context.with(Context::clock));
+        let point = SwitchPoint { reason, last, clock: reached, runnable: &runnable, access, passed };
+        let picked = self.policy.pick(point);
         (self.quantum, self.points) = (self.policy.quantum(), self.policy.points());
         if self.fruitless > self.patience {
             // A thread that makes calls again and again gets a new quantum each time, and would never come to the end of one.

@@ -53,14 +53,20 @@ pub(super) fn failure(finding: &Finding, failure: &Failure, look: &Look) -> Stri
 }
 
 /// `thread 2 is preempted after parse at parse.c:41 until thread 3 has passed evict at cache.c:88`
-pub(super) fn preemption(finding: &Finding, preemption: &Preemption, look: &Look) -> String {
-    format!(
-        "{} is preempted after {} until {} has passed {}",
-        thread(finding, preemption.thread),
-        places::words(&preemption.after, look),
-        thread(finding, preemption.until.thread),
-        places::words(&preemption.until.passes, look),
-    )
+///
+/// A thread without a place has done nothing yet; one that passes none does what it can.
+pub fn preemption(finding: &Finding, preemption: &Preemption, look: &Look) -> String {
+    let is_known = |place: &Place| *place != Place::default();
+    let Preemption { thread: held, after, until } = preemption;
+    let lost = match is_known(after) {
+        true => format!("is preempted after {}", places::words(after, look)),
+        false => "is kept back".to_owned(),
+    };
+    let passed = match is_known(&until.passes) {
+        true => format!("has passed {}", places::words(&until.passes, look)),
+        false => "cannot go on".to_owned(),
+    };
+    format!("{} {lost} until {} {passed}", thread(finding, *held), thread(finding, until.thread))
 }
 
 /// A stack with the sentence that it is for.

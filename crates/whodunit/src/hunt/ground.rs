@@ -4,7 +4,7 @@ use super::failure::{self, Failure};
 use super::order::{Answer, Ended, Order, Tactic};
 use super::runner::Runner;
 use crate::{faults, status};
-use sched::FaultKinds;
+use sched::{Course, FaultKinds};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -85,13 +85,15 @@ impl Ground {
             let folder = std::env::temp_dir().join(&name);
             fs::create_dir(&folder).map(|()| folder)
         })?;
+        let has_stems = quarry.faults.is_empty();
         let ground = Ground {
             folder,
             own: std::env::current_exe()?,
             quarry,
             stop,
             stems: AtomicU64::new(0),
-            has_stems: AtomicBool::new(true),
+            // Faults strike from the beginning, and others under each seed.
+            has_stems: AtomicBool::new(has_stems),
         };
         ground.set_points(std::iter::empty())?;
         Ok(ground)
@@ -119,6 +121,12 @@ impl Ground {
     /// The recording of a run that failed.
     pub fn recording_of(&self, number: u64) -> PathBuf {
         self.place_of(number).join("recording")
+    }
+
+    /// What a run that failed had to say.
+    pub fn answer_of(&self, number: u64) -> Answer {
+        let text = fs::read(answer_file(&self.place_of(number))).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
     }
 
     /// Forgets a run.
@@ -150,17 +158,30 @@ impl Ground {
     pub fn run(&self, runner: &mut Runner, trial: Trial) -> Result<Run, NoRun> {
         let place = self.place_of(trial.number);
         fs::create_dir(&place)?;
-        let run = self.run_in(runner, trial, &place);
+        self.run_there(runner, trial, self.order(trial, &place), &place)
+    }
+
+    /// The same with the choices of a course instead of the tactic's.
+    pub fn follow(&self, runner: &mut Runner, trial: Trial, course: &Course) -> Result<Run, NoRun> {
+        let place = self.place_of(trial.number);
+        fs::create_dir(&place)?;
+        let path = place.join("course");
+        fs::write(&path, serde_json::to_vec(course).map_err(io::Error::from)?)?;
+        let order = Order { course: Some(path), ..self.order(trial, &place) };
+        self.run_there(runner, trial, order, &place)
+    }
+
+    fn run_there(&self, runner: &mut Runner, trial: Trial, order: Order, place: &Path) -> Result<Run, NoRun> {
+        let run = self.run_in(runner, trial, &order, place);
         if !run.as_ref().is_ok_and(|run| run.failure.is_some()) {
             self.clear(trial.number);
         }
         run
     }
 
-    fn run_in(&self, runner: &mut Runner, trial: Trial, place: &Path) -> Result<Run, NoRun> {
-        let order = self.order(trial, place);
+    fn run_in(&self, runner: &mut Runner, trial: Trial, order: &Order, place: &Path) -> Result<Run, NoRun> {
         let began = Instant::now();
-        let Some(ended) = runner.run(&order, self.stop)? else { return Err(NoRun::Stopped) };
+        let Some(ended) = runner.run(order, self.stop)? else { return Err(NoRun::Stopped) };
         let took = began.elapsed();
         let answer: Option<Answer> = fs::read(&order.answer).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if let (None, Some(said)) = (&answer, own_words(place)) {
@@ -179,11 +200,12 @@ impl Ground {
         Order {
             seed: trial.seed,
             tactic: trial.tactic,
+            course: None,
             points: self.points_file(),
             observe: trial.observe,
             patience: trial.patience,
             recording: place.join("recording"),
-            answer: place.join("answer"),
+            answer: answer_file(place),
             input: self.quarry.input.clone().unwrap_or_else(|| PathBuf::from("/dev/null")),
             output: output_file(place),
             errors: errors_file(place),
@@ -211,6 +233,10 @@ impl Drop for Ground {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+fn answer_file(place: &Path) -> PathBuf {
+    place.join("answer")
 }
 
 fn output_file(place: &Path) -> PathBuf {

@@ -16,6 +16,7 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, setpgid, waitpid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use sched::{Policy, Steps};
 use session::{Branch, Limits};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -122,10 +123,11 @@ fn run_one(order: &Order, program: Program) -> ExitCode {
     let prepared = take_streams(order).map_err(|error| error.to_string()).and_then(|()| {
         let answer = write_to(&order.answer).and_then(PrivateFile::new);
         let answer = answer.map_err(|error| format!("{}: cannot be written: {error}", order.answer.display()))?;
-        Ok((Witness::maker(order.observe, answer), prepare(order, &program)?))
+        let prepared = prepare(order, &program)?;
+        Ok((Witness::maker(order.observe, prepared.steps.clone(), answer), prepared))
     });
     match prepared {
-        Ok((host, (recording, switching))) => go(order, program, recording, switching, host),
+        Ok((host, prepared)) => go(order, program, prepared, host),
         Err(problem) => refuse(&problem),
     }
 }
@@ -148,13 +150,13 @@ fn run_stem(order: &Order, program: Program) -> ExitCode {
         let tail = (2 * size as usize).next_power_of_two().max(SMALL_TAIL);
         let made = Store::at("/dev/null").create_at(&order.recording, &manifest, tail);
         let NewRecording { folder, first_log, .. } = made.map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(Branch { folder, log: first_log, seed: order.seed, policy: order.tactic.name().to_owned() })
+        Ok(Branch { folder, log: first_log, seed: order.seed, policy: order.policy_name().to_owned() })
     };
     match prepare(order, &program) {
-        Ok((recording, switching)) => {
-            let recording = Recording { branches: Some(Box::new(branches)), ..recording };
-            let switching = Switching { departs: true, ..switching };
-            go(order, program, recording, switching, Witness::maker_at(stem))
+        Ok(mut prepared) => {
+            prepared.recording.branches = Some(Box::new(branches));
+            prepared.switching.departs = true;
+            go(order, program, prepared, Witness::maker_at(stem))
         }
         Err(problem) => refuse(&problem),
     }
@@ -170,7 +172,15 @@ pub fn write_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 
-fn prepare(order: &Order, program: &Program) -> Result<(Recording, Switching), String> {
+/// What a run needs besides its order.
+struct Prepared {
+    recording: Recording,
+    switching: Switching,
+    policy: Box<dyn Policy>,
+    steps: Option<Steps>,
+}
+
+fn prepare(order: &Order, program: &Program) -> Result<Prepared, String> {
     // The alias `latest` is for recordings that stay.
     let made = Store::at("/dev/null").create_at(&order.recording, &record::manifest(program), TAIL_SIZE);
     let NewRecording { folder, first_log, .. } = made.map_err(|error| error.to_string())?;
@@ -179,16 +189,13 @@ fn prepare(order: &Order, program: &Program) -> Result<(Recording, Switching), S
     let (limits, cpu) = (Limits::default(), Cpu::V3);
     let recording = Recording { folder, log: first_log, parent: None, streams, limits, cpu, branches: None };
     let points = read_points(&order.points)?;
-    Ok((recording, Switching { points, calls: true, patience: Some(order.patience), departs: false }))
+    let switching = Switching { points, calls: true, patience: Some(order.patience), departs: false };
+    let (policy, steps) = order.policy()?;
+    Ok(Prepared { recording, switching, policy, steps })
 }
 
-fn go(
-    order: &Order,
-    program: Program,
-    recording: Recording,
-    switching: Switching,
-    host: impl FnOnce(Terminal) -> Box<dyn Host>,
-) -> ExitCode {
+fn go(order: &Order, program: Program, prepared: Prepared, host: impl FnOnce(Terminal) -> Box<dyn Host>) -> ExitCode {
+    let Prepared { recording, switching, policy, .. } = prepared;
     let settings = Settings {
         seed: order.seed,
         quantum: DEFAULT_QUANTUM,
@@ -211,5 +218,5 @@ fn go(
         recording: Some(recording),
         filters: Vec::new(),
     };
-    start.go_as(order.policy(), order.tactic.name().to_owned(), host)
+    start.go_as(policy, order.policy_name().to_owned(), host)
 }

@@ -1,7 +1,7 @@
 //! What a process that runs one schedule is told, and what it tells back.
 
 use crate::settings::DEFAULT_QUANTUM;
-use sched::{Delay, Delays, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
+use sched::{Course, Delay, Delays, Follow, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Step, Steps, Walk};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -86,6 +86,8 @@ pub const READY: &str = "ready";
 pub struct Order {
     pub seed: u64,
     pub tactic: Tactic,
+    /// The file with the [`Course`] to follow instead of the tactic.
+    pub course: Option<PathBuf>,
     /// The file that lists the points.
     pub points: PathBuf,
     /// Whether to look which memory threads share.
@@ -107,8 +109,20 @@ pub struct Order {
 }
 
 impl Order {
-    pub fn policy(&self) -> Box<dyn Policy> {
-        self.tactic.policy(self.seed, DEFAULT_QUANTUM)
+    /// Who chooses, and where those choices can be read that follow a course.
+    pub fn policy(&self) -> Result<(Box<dyn Policy>, Option<Steps>), String> {
+        let Some(path) = &self.course else { return Ok((self.tactic.policy(self.seed, DEFAULT_QUANTUM), None)) };
+        let problem = |error: &dyn std::fmt::Display| format!("{}: cannot be followed: {error}", path.display());
+        let text = std::fs::read(path).map_err(|error| problem(&error))?;
+        let course: Course = serde_json::from_slice(&text).map_err(|error| problem(&error))?;
+        let follow = Follow::new(course, DEFAULT_QUANTUM);
+        let steps = follow.steps();
+        Ok((Box::new(follow), Some(steps)))
+    }
+
+    /// What the policy is called.
+    pub fn policy_name(&self) -> &'static str {
+        if self.course.is_some() { "shrunk" } else { self.tactic.name() }
     }
 }
 
@@ -148,6 +162,8 @@ pub struct Answer {
     #[serde(default)]
     pub units: Vec<u64>,
     pub crash: Option<Crash>,
+    /// The choices of a run that follows a course.
+    pub choices: Vec<Step>,
 }
 
 /// Instructions at memory that threads share, and pairs of a store and another access to the same memory.

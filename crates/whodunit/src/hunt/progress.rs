@@ -10,32 +10,69 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(200);
 const WIDTH: u64 = 20;
 
-pub struct Progress {
+/// A line that is written over.
+struct Line {
     is_seen: bool,
+    shown: Option<Instant>,
+}
+
+impl Line {
+    fn new() -> Line {
+        Line { is_seen: std::io::stderr().is_terminal(), shown: None }
+    }
+
+    fn show(&mut self, text: impl FnOnce() -> String) {
+        if self.is_seen && self.shown.is_none_or(|shown| shown.elapsed() >= INTERVAL) {
+            self.shown = Some(Instant::now());
+            voice::say(&format!("\r\x1b[K{}", text()));
+        }
+    }
+
+    /// Takes it away.
+    fn end(&self) {
+        if self.shown.is_some() {
+            voice::say("\r\x1b[K");
+        }
+    }
+}
+
+pub struct Progress {
+    line: Line,
     schedules: u64,
     began: Instant,
-    shown: Option<Instant>,
 }
 
 impl Progress {
     pub fn new(plan: &Plan) -> Progress {
-        let is_seen = std::io::stderr().is_terminal();
-        Progress { is_seen, schedules: plan.schedules, began: Instant::now(), shown: None }
+        Progress { line: Line::new(), schedules: plan.schedules, began: Instant::now() }
     }
 
     pub fn show(&mut self, found: &Found) {
-        if !self.is_seen || self.shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
-            return;
-        }
-        self.shown = Some(Instant::now());
-        voice::say(&format!("\r\x1b[K{}", line(found, self.schedules, self.began.elapsed())));
+        self.line.show(|| line(found, self.schedules, self.began.elapsed()));
     }
 
-    /// Takes the line away.
     pub fn end(&self) {
-        if self.shown.is_some() {
-            voice::say("\r\x1b[K");
-        }
+        self.line.end();
+    }
+}
+
+/// How far the shrinking of a failing schedule is.
+pub struct Shrinking(Line);
+
+impl Shrinking {
+    pub fn new() -> Shrinking {
+        Shrinking(Line::new())
+    }
+
+    pub fn show(&mut self, switches: usize, runs: u64) {
+        self.0.show(|| {
+            let (switches, runs) = (count(switches, "switch"), count(runs as usize, "run"));
+            format!("Shrinking: {switches} left after {runs}; Ctrl-C keeps what there is")
+        });
+    }
+
+    pub fn end(&self) {
+        self.0.end();
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Group {
     pub first: u64,
     pub seed: u64,
     pub policy: &'static str,
+    /// That schedule.
+    pub trial: Trial,
 }
 
 /// The ordinary run may take this long, and so many events.
@@ -292,7 +294,7 @@ impl Hunt<'_> {
     /// Of failures that are the same, the one of the lowest number stays: the others may come in any order.
     fn add(&mut self, trial: Trial, failure: Failure) {
         let Trial { number, seed, tactic, .. } = trial;
-        let new = Group { times: 1, first: number, seed, policy: tactic.name() };
+        let new = Group { times: 1, first: number, seed, policy: tactic.name(), trial };
         match self.found.groups.get_mut(&failure) {
             Some(group) => {
                 let times = group.times + 1;

@@ -9,6 +9,7 @@ use engine::{Departure, PrivateFile};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::setpgid;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin, stdout};
+use sched::Steps;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -40,9 +41,10 @@ pub struct Stem {
     lessons: u32,
 }
 
-/// A copy's answer, and whether it is to tell what it ran.
+/// Where a copy's choices and its answer go, and whether it is to tell what it ran.
 pub struct Copied {
     pub departure: Departure,
+    pub steps: Option<Steps>,
     pub answer: PrivateFile,
     pub tells_units: bool,
 }
@@ -97,8 +99,10 @@ impl Stem {
         dup2_stdin(File::open(&order.input)?)?;
         dup2_stdout(continued(&self.output, &order.output)?)?;
         dup2_stderr(continued(&self.errors, &order.errors)?)?;
+        let (policy, steps) = order.policy().map_err(io::Error::other)?;
         Ok(Copied {
-            departure: Departure { policy: order.policy(), patience: order.patience },
+            departure: Departure { policy, patience: order.patience },
+            steps,
             answer: PrivateFile::new(write_to(&order.answer)?)?,
             tells_units: self.lessons > 0,
         })

@@ -1,29 +1,63 @@
 //! What a hunt has found, for people.
 
+use super::ending::Kept;
+use super::episodes;
 use super::failure::Failure;
 use super::search::{Found, Group, Plan};
+use super::shrink::Shrunk;
 use crate::recordings::text::{Ink, Paint, count, escaped};
+use report::findings;
+use report::look::Look;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use trace::finding::{Finding, Findings, Preemption};
 
-/// `names` are those of the recordings, one for each failure.
-pub fn render(found: &Found, names: &[String], plan: &Plan, paint: Paint) -> String {
+/// `findings` and `kept` have one each for every failure.
+pub fn render(found: &Found, findings: &Findings, kept: &[Kept], plan: &Plan, paint: Paint) -> String {
     let mut text = String::new();
-    for ((Failure(signature), group), name) in found.groups.iter().zip(names) {
+    for (((Failure(signature), group), finding), kept) in found.groups.iter().zip(&findings.findings).zip(kept) {
         let _ = writeln!(text, "{}", paint.paint(Ink::Alarm, &escaped(signature)));
         let _ = writeln!(text, "  {}", occurrence(group));
-        let _ = writeln!(text, "  recorded as {}", escaped(name));
+        if let Some(shrunk) = &kept.shrunk {
+            text += &schedule(finding, shrunk);
+        }
+        let _ = writeln!(text, "  recorded as {}", escaped(&kept.name));
         text.push('\n');
     }
     let _ = writeln!(text, "{}", paint.paint(Ink::Strong, &summary(found, plan)));
     if found.given_up > 0 {
         let _ = writeln!(text, "Given up for taking too long: {}.", count(found.given_up as usize, "schedule"));
     }
-    if let (Some(name), Some(group)) = (names.first(), found.groups.values().next()) {
-        text += &next_commands(name, group, plan);
+    if let (Some(kept), Some(group)) = (kept.first(), found.groups.values().next()) {
+        text += &next_commands(&kept.name, group, plan);
     } else if found.points == 0 {
         text += "No thread wrote to memory that another one accesses.\n";
     }
     text
+}
+
+/// What the schedule has to do, a line each.
+fn schedule(finding: &Finding, shrunk: &Shrunk) -> String {
+    let (before, runs) = (shrunk.before, count(shrunk.runs as usize, "run"));
+    let mut text = match episodes::of(&shrunk.answer.choices).len() {
+        0 => format!("  no forced switch is needed (there were {before}; {runs} to find out)\n"),
+        1 => format!("  1 forced switch of {before} is enough ({runs} to find out):\n"),
+        needed => format!("  {needed} forced switches of {before} are enough ({runs} to find out):\n"),
+    };
+    for preemption in &finding.schedule {
+        let sentence = findings::preemption(finding, &without_folders(preemption), &Look::here(false));
+        let _ = writeln!(text, "    {}", escaped(&sentence));
+    }
+    text
+}
+
+/// Lines are short here; `--explain` has the paths.
+fn without_folders(preemption: &Preemption) -> Preemption {
+    let mut short = preemption.clone();
+    for place in [&mut short.after, &mut short.until.passes] {
+        place.file = place.file.as_deref().and_then(Path::file_name).map(PathBuf::from);
+    }
+    short
 }
 
 fn occurrence(group: &Group) -> String {
@@ -35,7 +69,7 @@ fn occurrence(group: &Group) -> String {
     }
 }
 
-fn summary(found: &Found, plan: &Plan) -> String {
+pub fn summary(found: &Found, plan: &Plan) -> String {
     // The ordinary run is none that was asked for.
     let schedules = found.schedules.saturating_sub(1) as usize;
     let verdict = match found.groups.len() {

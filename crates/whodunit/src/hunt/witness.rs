@@ -7,6 +7,7 @@ use crate::scene::Scene;
 use crate::status;
 use engine::{Counts, Departure, Faultable, Host, MappedCode, Observer, PrivateFile, Stats, ThreadFacts};
 use program::symbols::SourceFrame;
+use sched::Steps;
 use session::{SharedSites, Sharing};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -21,6 +22,8 @@ pub struct Witness {
     /// Knows how to follow a stack.
     terminal: Terminal,
     observes: bool,
+    /// The choices of a run that follows a course.
+    steps: Mutex<Option<Steps>>,
     answer: Arc<Mutex<Answer>>,
     /// None before the schedule has begun.
     file: Mutex<Option<PrivateFile>>,
@@ -31,8 +34,11 @@ pub struct Witness {
 
 impl Witness {
     /// Makes the witness of one run.
-    pub fn maker(observes: bool, file: PrivateFile) -> impl FnOnce(Terminal) -> Box<dyn Host> {
-        move |terminal| Box::new(Witness { observes, file: Mutex::new(Some(file)), ..Witness::new(terminal) })
+    pub fn maker(observes: bool, steps: Option<Steps>, file: PrivateFile) -> impl FnOnce(Terminal) -> Box<dyn Host> {
+        move |terminal| {
+            let (steps, file) = (Mutex::new(steps), Mutex::new(Some(file)));
+            Box::new(Witness { observes, steps, file, ..Witness::new(terminal) })
+        }
     }
 
     /// Makes the witness of each copy that is to be made.
@@ -44,6 +50,7 @@ impl Witness {
         Witness {
             terminal,
             observes: false,
+            steps: Mutex::default(),
             answer: Arc::default(),
             file: Mutex::default(),
             stem: Mutex::default(),
@@ -91,6 +98,9 @@ impl Host for Witness {
             if self.tells_units.load(Ordering::Relaxed) {
                 answer.units = engine::translated();
             }
+            if let Some(steps) = &*self.steps.lock().unwrap_or_else(PoisonError::into_inner) {
+                answer.choices = steps.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+            }
             let text = serde_json::to_vec(answer).unwrap_or_default();
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             // Without an answer the run counts by its status alone.
@@ -130,6 +140,7 @@ impl Host for Witness {
         match stem.map(Stem::serve) {
             Some(Ok(copied)) => {
                 *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(copied.answer);
+                *self.steps.lock().unwrap_or_else(PoisonError::into_inner) = copied.steps;
                 self.tells_units.store(copied.tells_units, Ordering::Relaxed);
                 copied.departure
             }

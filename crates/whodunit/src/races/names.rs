@@ -29,6 +29,11 @@ impl Names {
         meant.map(|(_, module)| module.start..module.end).collect()
     }
 
+    /// The name of the module that an address lies in, code or data.
+    pub fn module(&self, address: u64) -> Option<String> {
+        self.space.locate(GuestAddress(address)).map(|(index, _)| self.space.module(index).name())
+    }
+
     /// Whether an address lies in any module, code or data.
     pub fn is_in_module(&self, address: u64) -> bool {
         self.space.locate(GuestAddress(address)).is_some()
@@ -100,9 +105,14 @@ impl Names {
         Some((named.text, type_name))
     }
 
+    /// What memory is called, without the names that libraries give to the inside of their objects.
+    pub fn object(&self, memory: &Memory<'_>) -> Option<String> {
+        self.naming.borrow_mut().object(memory)
+    }
+
     /// What a lock is called.
     pub fn lock(&self, address: u64) -> Option<String> {
-        self.naming.borrow_mut().object(&Memory { address, size: 1, ..Memory::default() })
+        self.object(&Memory { address, size: 1, ..Memory::default() })
     }
 
     /// Whether the memory is a variable that people can ask for by this name.

@@ -15,7 +15,7 @@ use trace::finding::{
 use trace::stream;
 
 /// Values beyond this are no numbers to people.
-const LONGEST_NUMBER: usize = 8;
+pub const LONGEST_NUMBER: usize = 8;
 
 const NOTES: [&str; 2] = [
     "Races whose accesses happened to be ordered in this run are not seen: record another (`--seed`), or hunt.",
@@ -23,7 +23,7 @@ const NOTES: [&str; 2] = [
 ];
 
 /// Adds what was seen to the findings.
-pub fn judge(
+pub(super) fn judge(
     findings: &mut Findings,
     seen: &Seen,
     names: &Names,
@@ -294,7 +294,7 @@ fn deed(side: &Side, circumstance: Option<&Circumstance>, variable: Option<&str>
 }
 
 /// Small numbers as people write them, others as addresses are written.
-fn little_endian(bytes: &[u8]) -> String {
+pub fn little_endian(bytes: &[u8]) -> String {
     let number = bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     if number < 1 << 20 { number.to_string() } else { format!("{number:#x}") }
 }

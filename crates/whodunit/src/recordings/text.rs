@@ -131,7 +131,7 @@ pub fn wrap(text: &str, indent: usize) -> String {
 pub fn count(number: usize, thing: &str) -> String {
     let plural = match number {
         1 => "",
-        _ if thing.ends_with('s') => "es",
+        _ if thing.ends_with('s') || thing.ends_with("ch") => "es",
         _ => "s",
     };
     format!("{number} {thing}{plural}")
