@@ -74,17 +74,6 @@ impl Detector {
         self.shadow.size()
     }
 
-    /// How many of the thread's next accesses have no effect, since earlier ones stand for them: nearly all of most
-    /// threads' accesses, so they are passed over in a loop of their own.
-    #[inline]
-    fn count_known(&self, slot: Slot, accesses: &[Access]) -> usize {
-        let since = self.threads.view(slot).since;
-        let is_known = |access: &Access| {
-            self.simple_part(access).is_some_and(|part| self.recent.knows(since, part, access.kind.writes()))
-        };
-        accesses.iter().take_while(|access| is_known(access)).count()
-    }
-
     /// The bytes of an access that is within one line and has nothing special.
     #[inline]
     fn simple_part(&self, access: &Access) -> Option<Part> {
@@ -92,18 +81,21 @@ impl Detector {
         Part::of(access).filter(|_| is_simple)
     }
 
+    /// An access that may have an effect; with its bytes if they are simple.
     #[inline]
-    fn access(&mut self, slot: Slot, access: &Access) {
-        self.threads.at(slot).advance(1);
-        let Some(part) = self.simple_part(access) else { return self.other_access(slot, access) };
-        let touched = part.granules().map(|(granule, mask)| self.touch(slot, granule, mask, access)).max();
+    fn access(&mut self, slot: Slot, access: &Access, part: Option<Part>) {
+        let Some(part) = part else { return self.other_access(slot, access) };
+        let mut touched = Touched::Plain;
+        for (granule, mask) in part.granules() {
+            touched = touched.max(self.touch(slot, granule, mask, access));
+        }
         match touched {
-            None | Some(Touched::Plain) => {
+            Touched::Plain => {
                 let since = self.threads.view(slot).since;
                 self.recent.note(since, part, access.kind.writes());
             }
-            Some(Touched::Sync) => self.recent.forget(range_of(access)),
-            Some(Touched::Released) => {
+            Touched::Sync => self.recent.forget(range_of(access)),
+            Touched::Released => {
                 self.recent.forget(range_of(access));
                 self.pass_on(slot, access);
             }
@@ -311,14 +303,21 @@ impl Listener for Detector {
             }
             return;
         }
-        let mut left = accesses;
-        loop {
-            let n_known = self.count_known(slot, left);
-            self.threads.at(slot).advance(n_known as u64);
-            let Some((next, rest)) = left[n_known..].split_first() else { return };
-            self.access(slot, next);
-            left = rest;
+        // Nearly all of most threads' accesses have no effect, since earlier ones stand for them.
+        let mut since = self.threads.view(slot).since;
+        let mut n_new = 0;
+        for access in accesses {
+            n_new += 1;
+            let part = self.simple_part(access);
+            if part.is_some_and(|part| self.recent.knows(since, part, access.kind.writes())) {
+                continue;
+            }
+            self.threads.at(slot).advance(n_new);
+            self.access(slot, access, part);
+            since = self.threads.view(slot).since;
+            n_new = 0;
         }
+        self.threads.at(slot).advance(n_new);
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
