@@ -1,7 +1,7 @@
 //! `whodunit races`: the data races of a recording.
 //!
-//! Several replays, each in a process of its own (`passes`): the first finds out which memory is for synchronisation, the
-//! second what races, the last under what circumstances. Names are looked up here (`names`), and races become findings
+//! Several replays, each in a process of its own (`passes`): the first finds out which memory is for synchronisation, and what
+//! races if it knew that in time; else the second does; the last tells under what circumstances. Names are looked up here (`names`), and races become findings
 //! (`verdicts`).
 
 pub mod names;

@@ -1,5 +1,6 @@
 //! Analyses of an observed replay, by what its event stream tells.
 
+mod count;
 mod functions;
 pub mod lines;
 pub mod races;
@@ -24,9 +25,11 @@ use trace::stream::Listener;
 pub enum Study {
     /// What is selected of it, a line each.
     Lines(lines::Selection),
-    /// Which memory is for synchronisation.
-    Survey(races::Classes),
-    /// Data races, given what a survey found.
+    /// How many accesses and other events there are: what telling a stream costs by itself.
+    Count,
+    /// Which memory is for synchronisation, and data races if that was known in time.
+    FirstPass(races::Classes),
+    /// Data races, given what a first pass found.
     Races { surveyed: Surveyed, classes: races::Classes },
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
@@ -52,7 +55,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             let detail = lines::Lines::detail(&selection);
             Box::new(Studying::new(lines::Lines::new(selection), functions, detail))
         }
-        Study::Survey(classes) => Box::new(Studying::new(races::survey(classes), functions, Detail::Accesses)),
+        Study::Count => Box::new(Studying::new(count::Count::default(), functions, Detail::Accesses)),
+        Study::FirstPass(classes) => Box::new(Studying::new(races::first_pass(classes), functions, Detail::Accesses)),
         Study::Races { surveyed, classes } => {
             Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))
         }

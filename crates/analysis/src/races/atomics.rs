@@ -35,6 +35,16 @@ impl SyncMemory {
         parts.is_some_and(|parts| parts.iter().any(|mask| mask >> (address % GRANULE_SIZE) & 1 != 0))
     }
 
+    /// Whether all of the other's bytes are here too.
+    pub(super) fn covers(&self, other: &SyncMemory) -> bool {
+        let mut theirs =
+            other.parts.iter().flat_map(|(block, granules)| masks(granules).map(move |part| (*block, part)));
+        theirs.all(|(block, (granule, mask))| {
+            let parts = self.parts.get(&block).and_then(|known| known.get(&granule));
+            mask & !parts.map_or(0, |parts| parts.iter().fold(0, |known, part| known | part)) == 0
+        })
+    }
+
     pub(super) fn merge(&mut self, other: &SyncMemory) {
         for (block, granules) in &other.parts {
             for (granule, mask) in masks(granules) {

@@ -3,20 +3,26 @@
 use super::blocks::Blocks;
 use super::cell::{Action, Entry, Slot, What};
 use super::found::{Collected, Found, Instance, Side};
+use super::learning::Learning;
 use super::locks::GivenUp;
 use super::objects::Objects;
-use super::shadow::{Adding, END, GRANULE_SIZE, Shadow, granules};
+use super::recent::{Part, Recent};
+use super::shadow::{Adding, GRANULE_SIZE, Shadow, granules};
 use super::sites::{Classify, SiteClass, Sites};
 use super::survey::Surveyed;
 use super::threads::Threads;
+use std::ops::Range;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
 /// Finds the data races of a stream.
 pub struct Detector {
     sites: Sites,
     surveyed: Surveyed,
+    /// Where nothing was known beforehand.
+    learning: Option<Learning>,
     threads: Threads,
     shadow: Shadow,
+    recent: Recent,
     objects: Objects,
     blocks: Blocks,
     collected: Collected,
@@ -30,8 +36,10 @@ impl Detector {
         let mut detector = Detector {
             sites: Sites::new(classify),
             surveyed,
+            learning: None,
             threads: Threads::default(),
             shadow: Shadow::new(),
+            recent: Recent::new(),
             objects: Objects::default(),
             blocks: Blocks::default(),
             collected: Collected::default(),
@@ -39,6 +47,22 @@ impl Detector {
         };
         detector.mark_block(0);
         detector
+    }
+
+    /// Without a survey: what is synchronisation is learnt on the way.
+    pub fn learning(classify: Classify) -> Detector {
+        Detector { learning: Some(Learning::default()), ..Detector::new(Surveyed::default(), classify) }
+    }
+
+    /// Whether something was learnt that should have been known earlier.
+    pub fn is_late(&self) -> bool {
+        self.learning.as_ref().is_some_and(Learning::is_late)
+    }
+
+    /// What was found, if nothing was learnt too late and no thread was left out.
+    pub fn into_learnt(self) -> Option<Found> {
+        let is_sound = !self.is_late() && self.threads.unwatched() == 0;
+        is_sound.then(|| self.into_found())
     }
 
     pub fn into_found(self) -> Found {
@@ -50,53 +74,49 @@ impl Detector {
         self.shadow.size()
     }
 
-    /// How many of the thread's next accesses have no effect, since earlier ones stand for them: nearly all of most
-    /// threads' accesses, so they are passed over in a loop of their own.
+    /// The bytes of an access that is within one line and has nothing special.
     #[inline]
-    fn count_known(&self, slot: Slot, accesses: &[Access]) -> usize {
-        let view = self.threads.view(slot);
-        let is_known = |access: &Access| {
-            let Some((granule, mask)) = self.simple_part(access) else { return false };
-            self.shadow.known_cell(granule).is_some_and(|cell| cell.knows(&view, mask, access.kind.writes()))
-        };
-        accesses.iter().take_while(|access| is_known(access)).count()
+    fn simple_part(&self, access: &Access) -> Option<Part> {
+        let is_simple = access.kind != AccessKind::Atomic && self.sites.class(access.site) == SiteClass::Plain;
+        Part::of(access).filter(|_| is_simple)
     }
 
-    /// The granule and the bytes of an access that has nothing special.
+    /// An access that may have an effect; with its bytes if they are simple.
     #[inline]
-    fn simple_part(&self, access: &Access) -> Option<(u64, u8)> {
-        let (granule, offset) = (access.address / GRANULE_SIZE, access.address % GRANULE_SIZE);
-        let is_simple = offset + u64::from(access.size) <= GRANULE_SIZE
-            && access.kind != AccessKind::Atomic
-            && access.address < END
-            && self.sites.class(access.site) == SiteClass::Plain;
-        is_simple.then(|| (granule, (((1_u16 << access.size) - 1) << offset) as u8))
-    }
-
-    #[inline]
-    fn access(&mut self, slot: Slot, access: &Access) {
-        self.threads.at(slot).advance(1);
-        let Some((granule, mask)) = self.simple_part(access) else { return self.other_access(slot, access) };
-        if self.touch(slot, granule, mask, access) {
-            self.pass_on(slot, access);
+    fn access(&mut self, slot: Slot, access: &Access, part: Option<Part>) {
+        let Some(part) = part else { return self.other_access(slot, access) };
+        let mut touched = Touched::Plain;
+        for (granule, mask) in part.granules() {
+            touched = touched.max(self.touch(slot, granule, mask, access));
+        }
+        match touched {
+            Touched::Plain => {
+                let since = self.threads.view(slot).since;
+                self.recent.note(since, part, access.kind.writes());
+            }
+            Touched::Sync => self.recent.forget(range_of(access)),
+            Touched::Released => {
+                self.recent.forget(range_of(access));
+                self.pass_on(slot, access);
+            }
         }
     }
 
-    /// An access that is synchronisation, of several granules, or of no concern.
+    /// An access that is synchronisation, of several lines, or of no concern.
     fn other_access(&mut self, slot: Slot, access: &Access) {
         let class = self.sites.class(access.site);
         if class == SiteClass::Ignored {
             return;
         }
-        let is_sync = class == SiteClass::Atomic || access.kind == AccessKind::Atomic;
-        let mut releases = false;
-        for (granule, mask) in granules(access.address, u64::from(access.size)) {
-            if is_sync {
-                self.shadow.make_sync(granule, mask);
-            }
-            releases |= self.touch(slot, granule, mask, access);
+        self.recent.forget(range_of(access));
+        if class == SiteClass::Atomic || access.kind == AccessKind::Atomic {
+            self.make_sync(access.address, u64::from(access.size));
         }
-        if releases {
+        let mut touched = Touched::Plain;
+        for (granule, mask) in granules(access.address, u64::from(access.size)) {
+            touched = touched.max(self.touch(slot, granule, mask, access));
+        }
+        if touched == Touched::Released {
             self.pass_on(slot, access);
         }
     }
@@ -109,29 +129,32 @@ impl Detector {
         }
     }
 
-    /// One granule's part of an access. Tells whether it writes synchronisation memory, which releases.
+    /// One granule's part of an access.
     #[inline]
-    fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
+    fn touch(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> Touched {
         let what = what_of(access, mask, Action::from(access.kind));
-        !self.add(slot, granule, what, Shadow::add_unlisted) && self.touch_list(slot, granule, mask, access)
+        if self.add(slot, granule, what, Shadow::add_unlisted) {
+            return Touched::Plain;
+        }
+        self.touch_list(slot, granule, mask, access)
     }
 
     /// The same for a granule that may be synchronisation in part. Reading such memory acquires what its last writers
     /// had done.
-    fn touch_list(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> bool {
+    fn touch_list(&mut self, slot: Slot, granule: u64, mask: u8, access: &Access) -> Touched {
         let sync_mask = self.shadow.sync_mask(granule) & mask;
         if mask != sync_mask {
             self.add(slot, granule, what_of(access, mask & !sync_mask, Action::from(access.kind)), Shadow::add);
         }
         if sync_mask == 0 {
-            return false;
+            return Touched::Plain;
         }
         self.add(slot, granule, what_of(access, sync_mask, Action::Atomic), Shadow::add);
         if access.kind.reads() {
             let running = self.threads.at(slot);
             self.shadow.passed(granule, sync_mask).for_each(|passed| running.acquire(passed));
         }
-        access.kind.writes()
+        if access.kind.writes() { Touched::Released } else { Touched::Sync }
     }
 
     /// Adds one granule's part of an access in a way of the shadow's, and gives what that gives.
@@ -190,7 +213,7 @@ impl Detector {
 
     fn allocated(&mut self, address: u64, size: u64) {
         let number = self.blocks.allocate(address, size);
-        self.shadow.clear(address, size);
+        self.clear(address, size);
         self.mark_block(number);
     }
 
@@ -200,9 +223,9 @@ impl Detector {
         let Some(block) = self.blocks.free(address) else { return };
         self.objects.forget_in(address..address.saturating_add(block.size));
         if self.threads.is_alone() {
-            self.shadow.clear(address, block.size);
-            return;
+            return self.clear(address, block.size);
         }
+        self.recent.forget(address..address.saturating_add(block.size));
         let site = self.sites.freeing(pc);
         let size = u16::try_from(block.size).unwrap_or(u16::MAX);
         let parts = self.shadow.known_parts(address, block.size);
@@ -213,7 +236,7 @@ impl Detector {
 
     fn mapped(&mut self, address: u64, size: u64) {
         let range = address..address.saturating_add(size);
-        self.shadow.clear(address, size);
+        self.clear(address, size);
         self.objects.forget_in(range.clone());
         self.blocks.forget_in(range.clone());
         for (granule, mask) in self.surveyed.sync_memory.outside_blocks(range) {
@@ -226,6 +249,48 @@ impl Detector {
             self.shadow.make_sync(granule, mask);
         }
     }
+
+    fn clear(&mut self, address: u64, size: u64) {
+        let range = address..address.saturating_add(size);
+        if let Some(learning) = &mut self.learning {
+            learning.wipe(&self.shadow, range.clone());
+        }
+        self.recent.forget(range);
+        self.shadow.clear(address, size);
+    }
+
+    /// From now on these bytes are synchronisation.
+    fn make_sync(&mut self, address: u64, size: u64) {
+        let mut is_news = false;
+        for (granule, mask) in granules(address, size) {
+            let new = mask & !self.shadow.sync_mask(granule);
+            if new == 0 {
+                continue;
+            }
+            is_news = true;
+            if let Some(learning) = &mut self.learning {
+                learning.learn(&self.shadow, granule, new, self.blocks.number_at(address).is_some());
+            }
+            self.shadow.make_sync(granule, new);
+        }
+        if is_news {
+            self.recent.forget(address..address.saturating_add(size));
+            if self.learning.is_some() {
+                self.surveyed.sync_memory.add(&self.blocks, address, size);
+            }
+        }
+    }
+
+    /// What one thread alone does has no history, but may show what is synchronisation.
+    fn learn_alone(&mut self, accesses: &[Access]) {
+        for access in accesses {
+            let class = self.sites.class(access.site);
+            let is_atomic = class == SiteClass::Atomic || access.kind == AccessKind::Atomic;
+            if is_atomic && class != SiteClass::Ignored {
+                self.make_sync(access.address, u64::from(access.size));
+            }
+        }
+    }
 }
 
 impl Listener for Detector {
@@ -233,16 +298,26 @@ impl Listener for Detector {
         let Some(slot) = self.threads.slot(thread) else { return };
         if self.threads.is_alone() {
             self.threads.at(slot).advance(accesses.len() as u64);
+            if self.learning.is_some() {
+                self.learn_alone(accesses);
+            }
             return;
         }
-        let mut left = accesses;
-        loop {
-            let n_known = self.count_known(slot, left);
-            self.threads.at(slot).advance(n_known as u64);
-            let Some((next, rest)) = left[n_known..].split_first() else { return };
-            self.access(slot, next);
-            left = rest;
+        // Nearly all of most threads' accesses have no effect, since earlier ones stand for them.
+        let mut since = self.threads.view(slot).since;
+        let mut n_new = 0;
+        for access in accesses {
+            n_new += 1;
+            let part = self.simple_part(access);
+            if part.is_some_and(|part| self.recent.knows(since, part, access.kind.writes())) {
+                continue;
+            }
+            self.threads.at(slot).advance(n_new);
+            self.access(slot, access, part);
+            since = self.threads.view(slot).since;
+            n_new = 0;
         }
+        self.threads.at(slot).advance(n_new);
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
@@ -259,9 +334,7 @@ impl Listener for Detector {
             Event::Allocated { address, size, .. } => self.allocated(address, size),
             Event::Freed { address, site } => self.freed(slot, address, site),
             Event::Mapped { address, size } => self.mapped(address, size),
-            Event::FutexWord { address } => {
-                granules(address, 4).for_each(|(granule, mask)| self.shadow.make_sync(granule, mask));
-            }
+            Event::FutexWord { address } => self.make_sync(address, 4),
             Event::Called { .. } | Event::Returned { .. } | Event::SystemCall { .. } => {}
         }
     }
@@ -269,6 +342,20 @@ impl Listener for Detector {
     fn site(&mut self, site: Site, pc: u64) {
         self.sites.name(site, pc);
     }
+}
+
+/// What an access has met.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Touched {
+    Plain,
+    /// Synchronisation memory.
+    Sync,
+    /// The same, and it has written there, which releases.
+    Released,
+}
+
+fn range_of(access: &Access) -> Range<u64> {
+    access.address..access.address.saturating_add(u64::from(access.size))
 }
 
 #[inline]

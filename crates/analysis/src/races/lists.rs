@@ -28,6 +28,8 @@ pub struct List {
     users: u32,
     /// How many lists had this number before.
     generation: u32,
+    /// Of a shared one: the next whose entries have the same hash.
+    next: Option<u32>,
 }
 
 impl List {
@@ -55,7 +57,8 @@ struct Remembered {
 pub struct Lists {
     lists: Vec<List>,
     free: Vec<u32>,
-    shared: FxHashMap<Box<[Entry]>, u32>,
+    /// By a hash of their entries, the first of the shared lists that have it.
+    shared: FxHashMap<u64, u32>,
     remembered: Vec<Option<Remembered>>,
 }
 
@@ -74,25 +77,29 @@ impl Lists {
     }
 
     /// The list of these entries, for one more cell.
-    pub fn share(&mut self, entries: Vec<Entry>) -> u32 {
-        if let Some(list) = self.shared.get(entries.as_slice()) {
-            self.lists[*list as usize].users += 1;
-            return *list;
+    pub fn share(&mut self, entries: &[Entry]) -> u32 {
+        let hash = FxBuildHasher.hash_one(entries);
+        let first = self.shared.get(&hash).copied();
+        let mut same_hash = std::iter::successors(first, |number| self.get(*number).next);
+        if let Some(number) = same_hash.find(|number| self.get(*number).entries == entries) {
+            self.lists[number as usize].users += 1;
+            return number;
         }
-        let key = entries.clone().into_boxed_slice();
-        let list = self.add(entries, Vec::new());
-        self.shared.insert(key, list);
-        list
+        let number = self.add(entries);
+        self.lists[number as usize].next = first;
+        self.shared.insert(hash, number);
+        number
     }
 
-    /// A list for one cell, which may be changed. It must have parts.
-    pub fn add(&mut self, entries: Vec<Entry>, parts: Vec<Part>) -> u32 {
+    /// A list for one cell, which may be changed. It must get parts.
+    pub fn add(&mut self, entries: &[Entry]) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.lists.push(List::default());
             self.lists.len() as u32 - 1
         });
         let list = &mut self.lists[number as usize];
-        *list = List { entries, parts, users: 1, generation: list.generation };
+        list.entries.extend_from_slice(entries);
+        list.users = 1;
         number
     }
 
@@ -104,10 +111,33 @@ impl Lists {
             return;
         }
         if list.parts.is_empty() {
-            self.shared.remove(list.entries.as_slice());
+            self.unlink(number);
         }
-        *list = List { generation: list.generation.wrapping_add(1), ..List::default() };
+        // The next list with this number has the memory of its entries.
+        let list = &mut self.lists[number as usize];
+        list.entries.clear();
+        list.parts = Vec::new();
+        list.next = None;
+        list.generation = list.generation.wrapping_add(1);
         self.free.push(number);
+    }
+
+    /// Takes a list out of those that can be found by their entries. Some without parts are not among them.
+    fn unlink(&mut self, number: u32) {
+        let hash = FxBuildHasher.hash_one(self.get(number).entries.as_slice());
+        let next = self.get(number).next;
+        let Some(&first) = self.shared.get(&hash) else { return };
+        if first == number {
+            match next {
+                Some(next) => self.shared.insert(hash, next),
+                None => self.shared.remove(&hash),
+            };
+            return;
+        }
+        let mut same_hash = std::iter::successors(Some(first), |other| self.get(*other).next);
+        if let Some(before) = same_hash.find(|other| self.get(*other).next == Some(number)) {
+            self.lists[before as usize].next = next;
+        }
     }
 
     /// What came of the same change before, for one more cell.
@@ -130,12 +160,10 @@ impl Lists {
 
     /// How much memory the lists take, in bytes.
     pub fn size(&self) -> usize {
-        let of_entries = |list: &List| 2 * list.entries.capacity() * size_of::<Entry>();
-        let sizes = self
-            .lists
-            .iter()
-            .map(|list| size_of::<List>() + of_entries(list) + list.parts.capacity() * size_of::<Part>());
-        sizes.sum()
+        let sizes = self.lists.iter().map(|list| {
+            list.entries.capacity() * size_of::<Entry>() + list.parts.capacity() * size_of::<Part>() + size_of::<List>()
+        });
+        sizes.sum::<usize>() + self.shared.capacity() * size_of::<(u64, u32)>()
     }
 }
 

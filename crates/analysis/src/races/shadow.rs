@@ -14,6 +14,7 @@ const TOP_BITS: u32 = 18;
 const CELLS: usize = 1 << CELL_BITS;
 const PAGE_SIZE: u64 = GRANULE_SIZE << CELL_BITS;
 const PAGES: usize = 1 << TABLE_BITS;
+const LOOKED_UP: usize = 16;
 /// Addresses from here on are the kernel's. What claims to be there is not looked at.
 pub const END: u64 = 1 << (TOP_BITS + TABLE_BITS + CELL_BITS + GRANULE_BITS);
 
@@ -26,6 +27,11 @@ pub fn granules(address: u64, size: u64) -> impl Iterator<Item = (u64, u8)> {
     let first = address / GRANULE_SIZE;
     let last = if address < end { end.div_ceil(GRANULE_SIZE) } else { first };
     (first..last).map(move |granule| (granule, bytes_between(granule, address, end)))
+}
+
+/// The number of the page that an address lies in.
+pub fn page_of(address: u64) -> u64 {
+    address / PAGE_SIZE
 }
 
 fn bytes_between(granule: u64, address: u64, end: u64) -> u8 {
@@ -48,13 +54,24 @@ pub struct Shadow {
     tables: Vec<Option<Box<Table>>>,
     pages: Vec<Box<Page>>,
     free_pages: Vec<u32>,
+    /// Pages looked up a moment ago: the number of the guest's page, and that of the page of cells.
+    looked_up: [(u64, u32); LOOKED_UP],
     lists: Lists,
+    /// For a history that is being changed.
+    scratch: Vec<Entry>,
 }
 
 impl Shadow {
     pub fn new() -> Shadow {
         let tables = (0..1 << TOP_BITS).map(|_| None).collect();
-        Shadow { tables, pages: Vec::new(), free_pages: Vec::new(), lists: Lists::new() }
+        Shadow {
+            tables,
+            pages: Vec::new(),
+            free_pages: Vec::new(),
+            looked_up: [(u64::MAX, 0); LOOKED_UP],
+            lists: Lists::new(),
+            scratch: Vec::new(),
+        }
     }
 
     /// The cell of a granule that has been accessed before, or whose neighbour has.
@@ -72,12 +89,21 @@ impl Shadow {
     /// The granule's cell, made if need be. The granule must lie below `END`.
     #[inline(always)]
     fn cell_mut(&mut self, granule: u64) -> &mut Cell {
-        let (top, middle, cell) = indices(granule);
+        let page = granule >> CELL_BITS;
+        let (known, number) = self.looked_up[page as usize % LOOKED_UP];
+        let number = if known == page { number } else { self.look_up(page) };
+        &mut self.pages[number as usize][granule as usize & (CELLS - 1)]
+    }
+
+    /// The number of the page of cells, made if need be.
+    fn look_up(&mut self, page: u64) -> u32 {
+        let (top, middle, _) = indices(page << CELL_BITS);
         let number = match &self.tables[top] {
             Some(table) if table[middle] != 0 => table[middle],
             _ => self.make_page(top, middle),
         };
-        &mut self.pages[number as usize - 1][cell]
+        self.looked_up[page as usize % LOOKED_UP] = (page, number - 1);
+        number - 1
     }
 
     #[cold]
@@ -132,12 +158,13 @@ impl Shadow {
             return;
         }
         let n_races = races.len();
-        let mut entries = self.lists.get(list).entries.clone();
+        let mut entries = std::mem::take(&mut self.scratch);
+        entries.clone_from(&self.lists.get(list).entries);
         add_to_list(&adding.view, &mut entries, adding.new.at(adding.view.since), races);
         if let Some(cell) = Cell::of(&entries) {
             *self.cell_mut(granule) = cell;
         } else {
-            let result = self.lists.share(entries);
+            let result = self.lists.share(&entries);
             self.point_at(granule, result);
             // A thread that sees more later would have remembered less, which is no harm; but races must be told.
             if races.len() == n_races {
@@ -145,6 +172,7 @@ impl Shadow {
             }
         }
         self.lists.release(list);
+        self.scratch = entries;
     }
 
     /// Adds the release of a block, where there is any history. What was synchronisation is so no longer.
@@ -156,10 +184,23 @@ impl Shadow {
             if owned.parts.is_empty() {
                 let entries = std::mem::take(&mut owned.entries);
                 self.lists.release(list);
-                self.store(granule, entries);
+                self.store(granule, &entries);
             }
         }
         self.add(granule, adding, races);
+    }
+
+    /// Whether these bytes have a history that would be another had they always been synchronisation.
+    pub fn was_plain(&self, granule: u64, mask: u8) -> bool {
+        let is_written = |entry: &Entry| entry.writes() && entry.mask() & mask != 0;
+        match self.known_cell(granule) {
+            None => false,
+            Some(cell) => match cell.list().map(|list| self.lists.get(list)) {
+                None => cell.entries().any(|entry| is_written(&entry)),
+                Some(list) if list.parts.is_empty() => true,
+                Some(list) => list.entries.iter().any(is_written),
+            },
+        }
     }
 
     /// The bytes of a granule that are synchronisation.
@@ -186,13 +227,13 @@ impl Shadow {
     /// A list of the granule's history that is its own.
     fn owned_list(&mut self, granule: u64) -> u32 {
         let cell = *self.cell_mut(granule);
-        let Some(list) = cell.list() else { return self.lists.add(cell.entries().collect(), Vec::new()) };
+        let Some(list) = cell.list() else { return self.lists.add(&cell.entries().collect::<Vec<_>>()) };
         if !self.lists.get(list).parts.is_empty() {
             return list;
         }
         let entries = self.lists.get(list).entries.clone();
         self.lists.release(list);
-        self.lists.add(entries, Vec::new())
+        self.lists.add(&entries)
     }
 
     /// What readers of these synchronisation bytes acquire.
@@ -251,6 +292,7 @@ impl Shadow {
     /// Gives back the page that begins with a granule. Its cells must be clear.
     fn give_back_page(&mut self, granule: u64) {
         let (top, middle, _) = indices(granule);
+        self.looked_up[(granule >> CELL_BITS) as usize % LOOKED_UP] = (u64::MAX, 0);
         if let Some(table) = &mut self.tables[top] {
             self.free_pages.push(table[middle] - 1);
             table[middle] = 0;
@@ -261,12 +303,12 @@ impl Shadow {
     #[cold]
     fn spread(&mut self, granule: u64, adding: &Adding<'_>, entries: [Entry; 3]) {
         let by_epochs = entries.map(|entry| entry.at((adding.epoch_of)(entry.stamp)));
-        self.store(granule, by_epochs.to_vec());
+        self.store(granule, &by_epochs);
     }
 
     /// Gives a granule a history that is in no list yet.
-    fn store(&mut self, granule: u64, entries: Vec<Entry>) {
-        match Cell::of(&entries) {
+    fn store(&mut self, granule: u64, entries: &[Entry]) {
+        match Cell::of(entries) {
             Some(cell) => *self.cell_mut(granule) = cell,
             None => {
                 let list = self.lists.share(entries);

@@ -114,8 +114,9 @@ impl Runner {
         let old = std::mem::replace(last, new);
         let is_again = old.site == new.site && old.address == new.address && old.position > self.since;
         let distance = if is_again { self.position - old.position } else { 0 };
-        if distance != 0 && distance == self.round {
-            return true;
+        // Mostly nothing is repeated, and nothing was: then nothing changes.
+        if distance == self.round {
+            return distance != 0;
         }
         self.round = if distance <= LONGEST_ROUND { distance } else { 0 };
         self.repeated = u64::from(self.round != 0);

@@ -57,6 +57,11 @@ impl Survey {
         Surveyed { sync_memory, ad_hoc }
     }
 
+    /// Whether all that threads waited for in loops is atomic.
+    pub fn only_atomics(&self) -> bool {
+        self.atomics.covers(&self.waited_for)
+    }
+
     #[inline]
     fn access(&mut self, runner: &mut Runner, access: &Access) {
         runner.count();

@@ -7,6 +7,7 @@ use super::cell::{MOST_SLOTS, Slot, Stamp, Viewpoint};
 use super::clock::{Moment, Passed, Seen};
 use super::locks::{HeldLock, Locks};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use trace::stream::Thread;
 
@@ -29,7 +30,22 @@ pub struct Running {
     has_ended: bool,
     /// The first ticks of its epochs, which are what lies between two releases: the latest ones.
     epochs: VecDeque<u64>,
+    /// The one that was asked for last, which neighbours in memory ask for again.
+    known_epoch: Cell<Epoch>,
     lives: Vec<Life>,
+}
+
+/// What lies between two releases: its first tick, and that of the next.
+#[derive(Clone, Copy, Default)]
+struct Epoch {
+    first: u64,
+    next: u64,
+}
+
+impl Epoch {
+    fn contains(self, tick: u64) -> bool {
+        (self.first..self.next).contains(&tick)
+    }
 }
 
 /// One thread's time in a slot.
@@ -52,6 +68,7 @@ impl Running {
             locks: Locks::default(),
             has_ended: false,
             epochs: VecDeque::new(),
+            known_epoch: Cell::default(),
             lives: Vec::new(),
         };
         running.begin_life(thread);
@@ -99,8 +116,18 @@ impl Running {
     }
 
     fn epoch_of(&self, tick: u64) -> u64 {
-        let n_earlier = self.epochs.partition_point(|epoch| *epoch <= tick);
-        n_earlier.checked_sub(1).map_or(tick, |index| self.epochs[index])
+        if tick >= self.since {
+            return self.since;
+        }
+        let mut known = self.known_epoch.get();
+        if !known.contains(tick) {
+            let n_earlier = self.epochs.partition_point(|epoch| *epoch <= tick);
+            let Some(index) = n_earlier.checked_sub(1) else { return tick };
+            known =
+                Epoch { first: self.epochs[index], next: self.epochs.get(n_earlier).copied().unwrap_or(self.since) };
+            self.known_epoch.set(known);
+        }
+        known.first
     }
 
     /// What this thread passes on to others now. A moment's tick must tell it from earlier ones that had seen less, so

@@ -12,7 +12,7 @@
 //! (the first is 1) is its site, unless it says `@n`. `5* read x` does it five times. Thread 1 makes the others first,
 //! unless it says itself where (`create 2`).
 
-use analysis::races::{Classify, Detector, Found, Race, SiteClass, Survey, Surveyed};
+use analysis::races::{Classify, Detector, FirstFound, FirstPass, Found, Race, SiteClass, Survey, Surveyed};
 use std::collections::BTreeMap;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
@@ -59,9 +59,21 @@ impl Stream {
         survey.into_surveyed()
     }
 
-    /// What is found with a survey beforehand.
+    /// What is found with a survey beforehand. A first pass that needs no second must agree.
     pub fn found(&self) -> Found {
-        self.found_with(self.survey())
+        let surveyed = self.survey();
+        let first = self.first_found();
+        assert_eq!(first.surveyed, surveyed);
+        let found = self.found_with(surveyed);
+        assert!(first.found.is_none_or(|first| first == found), "{found:?}");
+        found
+    }
+
+    /// What a first pass finds.
+    pub fn first_found(&self) -> FirstFound {
+        let mut first_pass = FirstPass::new(self.classify(), self.classify());
+        self.tell(&mut first_pass);
+        first_pass.into_found()
     }
 
     pub fn found_with(&self, surveyed: Surveyed) -> Found {

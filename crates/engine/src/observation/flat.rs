@@ -1,12 +1,16 @@
 //! From records to plain accesses, many at a time: for listeners that want every access of a run and little else.
 //!
 //! What a unit's records have in common is worked out once: each access is then an addition. Whatever is out of the ordinary
-//! (repeated instructions, marks, accesses seen by the engine) goes the long way, by [`Events`](super::Events).
+//! (repeated instructions, accesses seen by the engine) goes the long way, by [`Events`](super::Events).
 
 use super::{Batch, EventKind, Mark};
 use crate::code::observe::{AccessKind as Seen, Catalogue, UnitFacts};
 use crate::observation::step::{STEPPED, Stepped};
+use std::ops::Range;
 use trace::stream::{Access, AccessKind, Site};
+
+/// Accesses are handed over by so many or a few more, which stay in the processor's nearest caches meanwhile.
+const HANDED_OVER: usize = 1024;
 
 /// An access of a unit, but for the base.
 #[derive(Clone, Copy)]
@@ -21,12 +25,37 @@ struct Template {
     through_fs: bool,
 }
 
+/// A mark of a unit.
+#[derive(Clone, Copy)]
+struct Marked {
+    pc: u64,
+    instruction: u16,
+    /// How many of the unit's accesses come before it.
+    after: u16,
+    /// Where its words begin.
+    word: u16,
+    mark: Mark,
+}
+
+/// What the records of a unit have in common.
+#[derive(Clone, Copy)]
+struct Unit {
+    /// Where its templates begin, and its marks.
+    first: u32,
+    first_mark: u32,
+    marks: u16,
+    is_ordinary: bool,
+}
+
 /// What a record's number stands for.
 #[derive(Clone, Copy)]
 struct Kind {
     /// The unit's templates, as far as its instructions ran.
     first: u32,
     accesses: u16,
+    /// Its marks, all of them.
+    marks: u16,
+    first_mark: u32,
     words: u16,
     executed: u16,
     retracts: bool,
@@ -46,8 +75,8 @@ pub trait Flat {
 #[derive(Default)]
 pub struct Flattener {
     templates: Vec<Template>,
-    /// Where the templates of a unit begin, and whether its records are ordinary.
-    units: Vec<(u32, bool)>,
+    marks: Vec<Marked>,
+    units: Vec<Unit>,
     kinds: Vec<Kind>,
     accesses: Vec<Access>,
     /// Pushes and pops are told too.
@@ -67,7 +96,8 @@ impl Flattener {
             if let Some(kind) = self.kinds.get(number as usize).copied().filter(|kind| kind.is_ordinary) {
                 let (words, after) = rest.split_at(usize::from(kind.words));
                 rest = after;
-                self.add(kind, words, fs_base, self.is_taken_back(after));
+                let executed = kind.executed - u16::from(self.is_taken_back(after));
+                self.tell(kind, executed, words, fs_base, to);
             } else {
                 let length = self.length(rest);
                 // What takes an instruction back stands behind it.
@@ -83,38 +113,48 @@ impl Flattener {
     /// Takes in units and records that are new in the catalogue.
     fn learn(&mut self, catalogue: &Catalogue, to: &mut impl Flat) {
         for unit in &catalogue.units()[self.units.len()..] {
-            let first = self.templates.len() as u32;
-            self.units.push((first, is_ordinary(unit)));
-            for facts in &unit.accesses {
-                if facts.is_push_or_pop && !self.with_pushes {
-                    continue;
-                }
-                let site = to.site(unit.sites[usize::from(facts.instruction)].pc);
-                self.templates.push(Template {
-                    offset: facts.offset,
-                    size: facts.size,
-                    site,
-                    instruction: facts.instruction,
-                    word: facts.word,
-                    kind: facts.kind.into(),
-                    through_fs: facts.through_fs,
-                });
-            }
+            self.learn_unit(unit, to);
         }
         for record in &catalogue.records()[self.kinds.len()..] {
-            let (first, is_ordinary) = self.units[record.unit as usize];
-            let end = self.units.get(record.unit as usize + 1).map_or(self.templates.len(), |next| next.0 as usize);
-            let templates = &self.templates[first as usize..end];
-            let accesses = templates.partition_point(|template| template.instruction < record.executed);
+            let unit = self.units[record.unit as usize];
+            let end = self.units.get(record.unit as usize + 1).map_or(self.templates.len(), |next| next.first as usize);
+            let templates = &self.templates[unit.first as usize..end];
             self.kinds.push(Kind {
-                first,
-                accesses: accesses as u16,
+                first: unit.first,
+                accesses: n_before(templates, record.executed),
+                marks: unit.marks,
+                first_mark: unit.first_mark,
                 words: record.words,
                 executed: record.executed,
                 retracts: record.retracts,
-                is_ordinary: is_ordinary && !record.retracts,
+                is_ordinary: unit.is_ordinary && !record.retracts,
             });
         }
+    }
+
+    fn learn_unit(&mut self, unit: &UnitFacts, to: &mut impl Flat) {
+        let (first, first_mark) = (self.templates.len(), self.marks.len());
+        for facts in unit.accesses.iter().filter(|facts| self.with_pushes || !facts.is_push_or_pop) {
+            let site = to.site(unit.sites[usize::from(facts.instruction)].pc);
+            self.templates.push(Template {
+                offset: facts.offset,
+                size: facts.size,
+                site,
+                instruction: facts.instruction,
+                word: facts.word,
+                kind: facts.kind.into(),
+                through_fs: facts.through_fs,
+            });
+        }
+        for (instruction, site) in (0..).zip(&unit.sites) {
+            if let Some((mark, word)) = site.mark {
+                let after = n_before(&self.templates[first..], instruction);
+                self.marks.push(Marked { pc: site.pc, instruction, after, word, mark });
+            }
+        }
+        let marks = (self.marks.len() - first_mark) as u16;
+        let is_ordinary = is_ordinary(unit);
+        self.units.push(Unit { first: first as u32, first_mark: first_mark as u32, marks, is_ordinary });
     }
 
     fn is_taken_back(&self, after: &[u64]) -> bool {
@@ -128,14 +168,45 @@ impl Flattener {
         usize::from(self.kinds[words[0] as usize].words)
     }
 
-    fn add(&mut self, kind: Kind, words: &[u64], fs_base: u64, is_taken_back: bool) {
-        let templates = &self.templates[kind.first as usize..][..usize::from(kind.accesses)];
-        let told = if is_taken_back {
-            templates.partition_point(|template| template.instruction + 1 < kind.executed)
+    /// Tells an ordinary record, of which so many instructions count.
+    #[inline]
+    fn tell(&mut self, kind: Kind, executed: u16, words: &[u64], fs_base: u64, to: &mut impl Flat) {
+        let first = kind.first as usize;
+        let accesses = if executed == kind.executed {
+            kind.accesses
         } else {
-            templates.len()
+            n_before(&self.templates[first..][..usize::from(kind.accesses)], executed)
         };
-        self.accesses.extend(templates[..told].iter().map(|template| {
+        let mut told = 0;
+        if kind.marks != 0 {
+            told = self.tell_marks(kind, executed, words, fs_base, to);
+        }
+        self.add(first + told..first + usize::from(accesses), words, fs_base);
+        if self.accesses.len() >= HANDED_OVER {
+            self.hand_over(to);
+        }
+    }
+
+    /// Tells the marks of a record, each with the accesses before it. Gives how many these were.
+    fn tell_marks(&mut self, kind: Kind, executed: u16, words: &[u64], fs_base: u64, to: &mut impl Flat) -> usize {
+        let mut told = 0;
+        for index in kind.first_mark..kind.first_mark + u32::from(kind.marks) {
+            let marked = self.marks[index as usize];
+            if marked.instruction >= executed {
+                break;
+            }
+            let (first, after) = (kind.first as usize, usize::from(marked.after));
+            self.add(first + told..first + after, words, fs_base);
+            told = after;
+            self.hand_over(to);
+            to.marked(marked.pc, marked.mark, &words[usize::from(marked.word)..][..marked.mark.words()]);
+        }
+        told
+    }
+
+    #[inline]
+    fn add(&mut self, templates: Range<usize>, words: &[u64], fs_base: u64) {
+        self.accesses.extend(self.templates[templates].iter().map(|template| {
             // The word 0 is the record's number, which stands for no base.
             let base = if template.word == 0 { 0 } else { words[usize::from(template.word)] };
             let segment = if template.through_fs { fs_base } else { 0 };
@@ -178,7 +249,12 @@ impl Flattener {
 }
 
 fn is_ordinary(unit: &UnitFacts) -> bool {
-    !unit.repeats && unit.sites.iter().all(|site| site.mark.is_none() && site.fs_base.is_none())
+    !unit.repeats && unit.sites.iter().all(|site| site.fs_base.is_none())
+}
+
+/// How many of a unit's accesses are of instructions before this one.
+fn n_before(templates: &[Template], instruction: u16) -> u16 {
+    templates.partition_point(|template| template.instruction < instruction) as u16
 }
 
 impl From<Seen> for AccessKind {

@@ -13,6 +13,9 @@ mod number {
     pub const FUTEX: u32 = 202;
 }
 
+/// Of `clone`: the word of its fourth argument is cleared when the thread ends, and who waits there is woken.
+const CHILD_CLEARS_WORD: u64 = 0x20_0000;
+
 /// Errors are the last numbers below zero.
 const LAST_ERROR: i64 = -4095;
 
@@ -53,6 +56,9 @@ impl Outside {
         if let Some(child) = self.fresh.remove(&thread) {
             let pointer = if call.number == number::CLONE { arguments[4] } else { 0 };
             told.push(Told::Created { thread, child, pointer });
+            if call.number == number::CLONE && arguments[0] & CHILD_CLEARS_WORD != 0 {
+                told.push(Told::Event(thread, Event::FutexWord { address: arguments[3] }));
+            }
         }
         for effect in call.effects.iter() {
             told.push(Told::Wrote { thread, pc, address: effect.address, size: effect.bytes.len() as u64 });

@@ -19,6 +19,8 @@ pub enum Role {
     Pass,
     /// The object is new, or no more.
     Forget,
+    /// Makes a thread: what it prepares is nobody else's business before that thread runs.
+    Create,
     /// Waits for the end of the thread that the first argument names by its thread pointer.
     Join,
     /// Returns a block of as many bytes as the first argument says.
@@ -117,6 +119,7 @@ const ROLES: &[(Role, &[&str])] = &[
             "mtx_destroy",
         ],
     ),
+    (Role::Create, &["pthread_create", "thrd_create"]),
     (Role::Join, &["pthread_join", "pthread_timedjoin_np", "pthread_tryjoin_np", "pthread_clockjoin_np", "thrd_join"]),
     (
         Role::Allocate,

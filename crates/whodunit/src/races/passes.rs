@@ -6,7 +6,7 @@ use crate::inquiry::{self, Subject, Task};
 use crate::recordings::Trouble;
 use crate::study::Study;
 use crate::study::races::{Circumstance, Classes, Told, Wanted};
-use analysis::races::{Action, AdHoc, Found, Race, Side, Surveyed};
+use analysis::races::{Action, AdHoc, FirstFound, Found, Race, Side, Surveyed};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -78,8 +78,11 @@ impl Passes<'_> {
     fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
         let mut round = 1;
         loop {
-            let surveyed: Surveyed = self.ask(Study::Survey(classes.clone()))?;
-            let found: Found = self.ask(Study::Races { surveyed: surveyed.clone(), classes: classes.clone() })?;
+            let FirstFound { surveyed, found } = self.ask(Study::FirstPass(classes.clone()))?;
+            let found = match found {
+                Some(found) => found,
+                None => self.ask(Study::Races { surveyed: surveyed.clone(), classes: classes.clone() })?,
+            };
             let atomic = self.names.atomic_sites(&found.races);
             let known = classes.atomic.len();
             classes.atomic.extend(atomic);

@@ -3,7 +3,7 @@
 use super::Student;
 use crate::naming::{Block, Blocks};
 use crate::stacks::Stacks;
-use analysis::races::{Classify, Detector, SiteClass, Survey, Surveyed};
+use analysis::races::{Classify, Detector, FirstPass, SiteClass, Surveyed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,9 +68,9 @@ impl<L: Listener + 'static, F: Fn(L) -> Value + Send + 'static> Student for Once
     }
 }
 
-pub fn survey(classes: Classes) -> impl Student {
-    let listener = Some(Survey::new(classes.classify()));
-    Once { listener, conclude: |survey: Survey| json!(survey.into_surveyed()) }
+pub fn first_pass(classes: Classes) -> impl Student {
+    let listener = Some(FirstPass::new(classes.clone().classify(), classes.classify()));
+    Once { listener, conclude: |first_pass: FirstPass| json!(first_pass.into_found()) }
 }
 
 pub fn detect(surveyed: Surveyed, classes: Classes) -> impl Student {

@@ -1,0 +1,110 @@
+//! What finding data races costs: `cargo bench --bench races [-- FILTER… -n N]` prints the table.
+//!
+//! Six threaded programs run natively, are recorded, and then replayed by a listener that only counts and by `races`; beside
+//! them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
+//! the best of N runs.
+
+#[path = "../tests/programs/debian.rs"]
+mod debian;
+#[path = "races/measure.rs"]
+mod measure;
+#[path = "races/workplace.rs"]
+mod workplace;
+
+use clap::Parser;
+use measure::{Mode, Run};
+use workplace::Workplace;
+
+const NAME_WIDTH: usize = 16;
+const COLUMN_WIDTH: usize = 18;
+
+/// Measures `whodunit races` against native runs and other detectors.
+#[derive(Parser)]
+struct Arguments {
+    /// Only programs whose name contains one of these.
+    filters: Vec<String>,
+    /// Runs of each program in each mode; the best counts.
+    #[arg(short, default_value_t = 3)]
+    n: u32,
+    /// Leave out valgrind and ThreadSanitizer.
+    #[arg(long)]
+    without_others: bool,
+    /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Runs a command and tells its cost, as the only child of a process.
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
+    alone: Vec<String>,
+}
+
+impl Arguments {
+    fn modes(&self) -> Vec<Mode> {
+        let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races];
+        if !self.without_others {
+            modes.extend([Mode::Helgrind, Mode::Drd, Mode::ThreadSanitizer]);
+        }
+        modes
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
+    }
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    if !arguments.alone.is_empty() {
+        return measure::run_alone(&arguments.alone);
+    }
+    if !arguments.bench {
+        println!("measures only under `cargo bench --bench races`");
+        return;
+    }
+    debian::need(&["gcc", "valgrind"]);
+    print_table(&arguments, &Workplace::prepare());
+}
+
+fn print_table(arguments: &Arguments, workplace: &Workplace) {
+    let modes = arguments.modes();
+    let titles: String = modes.iter().map(|mode| format!("{:>COLUMN_WIDTH$}", mode.title())).collect();
+    println!("{:NAME_WIDTH$}{titles}{:>32}", "program", "memory: native, observed, races");
+    let mut ratios = vec![Vec::new(); modes.len()];
+    for name in workplace::PROGRAMS.iter().filter(|name| arguments.wants(name)) {
+        let runs: Vec<Result<Run, String>> =
+            modes.iter().map(|mode| measure::best_of(arguments.n, *mode, name, workplace)).collect();
+        print_row(name, &modes, &runs, &mut ratios);
+    }
+    let means: String = ratios.iter().map(|ratios| format!("{:>COLUMN_WIDTH$}", geometric_mean(ratios))).collect();
+    println!("{:NAME_WIDTH$}{means}", "geometric mean");
+}
+
+/// Appends the ratio of each mode that succeeded to its column of `ratios`.
+fn print_row(name: &str, modes: &[Mode], runs: &[Result<Run, String>], ratios: &mut [Vec<f64>]) {
+    print!("{name:NAME_WIDTH$}");
+    let native = runs[0].as_ref().map(|run| run.cpu).unwrap_or(f64::NAN);
+    for ((mode, run), ratios) in modes.iter().zip(runs).zip(ratios) {
+        let cell = match run {
+            Ok(run) if *mode != Mode::Native => {
+                ratios.push(run.cpu / native);
+                format!("{:.2} s ({:.1}x)", run.cpu, run.cpu / native)
+            }
+            Ok(run) => format!("{:.2} s", run.cpu),
+            Err(reason) => reason.clone(),
+        };
+        print!("{cell:>COLUMN_WIDTH$}");
+    }
+    let megabytes = |wanted: Mode| {
+        let run = modes.iter().zip(runs).find(|(mode, _)| **mode == wanted).and_then(|(_, run)| run.as_ref().ok());
+        run.map_or_else(|| "-".to_owned(), |run| format!("{:.0} MB", run.peak as f64 / 1e6))
+    };
+    let memory = [Mode::Native, Mode::Observed, Mode::Races].map(megabytes).join(", ");
+    println!("{memory:>32}");
+}
+
+fn geometric_mean(ratios: &[f64]) -> String {
+    if ratios.is_empty() {
+        return "-".to_owned();
+    }
+    let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    format!("{:.1}x", (sum / ratios.len() as f64).exp())
+}

@@ -1,0 +1,32 @@
+//! Counts what a stream tells.
+
+use super::Student;
+use serde_json::{Value, json};
+use trace::stream::{Access, Event, Listener, Site, Thread};
+
+#[derive(Default)]
+pub struct Count {
+    accesses: u64,
+    events: u64,
+    sites: u64,
+}
+
+impl Listener for Count {
+    fn accesses(&mut self, _thread: Thread, accesses: &[Access]) {
+        self.accesses += accesses.len() as u64;
+    }
+
+    fn event(&mut self, _thread: Thread, _event: &Event) {
+        self.events += 1;
+    }
+
+    fn site(&mut self, _site: Site, _pc: u64) {
+        self.sites += 1;
+    }
+}
+
+impl Student for Count {
+    fn report(&mut self) -> Value {
+        json!({ "accesses": self.accesses, "events": self.events, "sites": self.sites })
+    }
+}
