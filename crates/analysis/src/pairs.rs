@@ -22,16 +22,20 @@
 //! May miss: bugs of more than two pairs; failures whose order passing runs had too, by luck. May wrongly report: pairs so
 //! rare that no passing run happened to have them; pairs of stacks that threads take over from each other.
 
+mod bug_types;
 mod collect;
 mod coupled;
 mod last;
 mod procedures;
 mod runs;
+mod suspects;
 
+pub use bug_types::BugType;
 pub use collect::{Collected, Collector, Moment, Occurrence, Scope, SeenPair};
 pub use coupled::{Couple, Level, coupled, turning_couples};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use runs::{Direction, PairId, PairKey, Runs};
+pub use suspects::{Procedure, Suspect, suspects};
 
 use serde::{Deserialize, Serialize};
 

@@ -13,16 +13,17 @@ mod search;
 mod text;
 mod witness;
 
+pub use ground::{Ground, NoRun, Quarry, Trial};
 pub use hunted::serve;
+pub use order::Tactic;
+pub use search::{Found, Plan, search};
 
 use crate::recordings::{self, Trouble, conclude};
 use crate::{record, search as path, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use engine::Program;
-use ground::{Ground, NoRun, Quarry};
 use nix::sys::signal::{SigSet, Signal};
-use search::{Found, Plan};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -114,7 +115,7 @@ pub struct Arguments {
 }
 
 /// The user wants to stop.
-static STOP: AtomicBool = AtomicBool::new(false);
+pub static STOP: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: &Arguments) -> ExitCode {
     let quarry = match quarry(arguments) {
@@ -166,7 +167,7 @@ fn quarry(arguments: &Arguments) -> Result<Quarry, ExitCode> {
 }
 
 /// From now on an interrupt ends the hunt, not the process. To be called before there are other threads.
-fn listen_for_the_end() {
+pub fn listen_for_the_end() {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
     if signals.thread_block().is_err() {
         return;

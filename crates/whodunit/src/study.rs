@@ -2,9 +2,11 @@
 
 mod functions;
 pub mod lines;
+pub mod pairs;
 pub mod races;
 
 use crate::inquiry::Inquiry;
+use analysis::pairs::Scope;
 use analysis::races::Surveyed;
 use engine::{Marks, Observation, Observer, Passed};
 use functions::Functions;
@@ -28,6 +30,8 @@ pub enum Study {
     Races { surveyed: Surveyed, classes: races::Classes },
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
+    /// Access pairs.
+    Pairs(Scope),
 }
 
 /// A listener that has something to say in the end.
@@ -55,6 +59,7 @@ pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> 
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
+        Study::Pairs(scope) => Box::new(Studying::new(pairs::collect(scope), functions, Detail::Accesses)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where a hunt takes place: a folder in memory, with a folder for each schedule under way.
 
 use super::failure::{self, Failure};
-use super::order::{Answer, Ended, Order, Tactic};
+use super::order::{Answer, Ended, Order, Tactic, read_points};
 use super::runner::Runner;
 use crate::status;
 use std::collections::BTreeSet;
@@ -95,11 +95,15 @@ impl Ground {
         fs::write(self.points_file(), lines)
     }
 
+    pub fn points(&self) -> Result<BTreeSet<u64>, String> {
+        read_points(&self.points_file())
+    }
+
     fn place_of(&self, number: u64) -> PathBuf {
         self.folder.join(number.to_string())
     }
 
-    /// The recording of a run that failed.
+    /// The recording of a run that was kept.
     pub fn recording_of(&self, number: u64) -> PathBuf {
         self.place_of(number).join("recording")
     }
@@ -116,13 +120,18 @@ impl Ground {
 
     /// Runs one schedule. What it leaves stays only if it failed.
     pub fn run(&self, runner: &mut Runner, trial: Trial) -> Result<Run, NoRun> {
-        let place = self.place_of(trial.number);
-        fs::create_dir(&place)?;
-        let run = self.run_in(runner, trial, &place);
+        let run = self.run_and_keep(runner, trial);
         if !run.as_ref().is_ok_and(|run| run.failure.is_some()) {
             self.clear(trial.number);
         }
         run
+    }
+
+    /// The same; what it leaves stays in any case.
+    pub fn run_and_keep(&self, runner: &mut Runner, trial: Trial) -> Result<Run, NoRun> {
+        let place = self.place_of(trial.number);
+        fs::create_dir(&place)?;
+        self.run_in(runner, trial, &place)
     }
 
     fn run_in(&self, runner: &mut Runner, trial: Trial, place: &Path) -> Result<Run, NoRun> {

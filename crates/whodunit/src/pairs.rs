@@ -1,0 +1,198 @@
+//! `whodunit pairs`: a failing run against passing ones.
+//!
+//! Runs come from recordings that users name, or from schedules of a program (`gather`). Each is replayed and heard
+//! (`hearing`); what the comparison blames becomes findings (`verdicts`).
+
+mod gather;
+mod hearing;
+mod verdicts;
+
+use crate::findings_output;
+use crate::recordings::{Trouble, conclude};
+use crate::{pack, usage_error};
+use analysis::pairs::{Procedure, Runs, suspects};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, ValueEnum};
+use hearing::Source;
+use program::source::SourceCache;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use trace::finding::Findings;
+
+const AFTER_HELP: &str = "\
+An access pair: a thread accesses memory right after another thread did, and one of them writes. What is to blame has pairs
+that passing runs lack (procedure I), lacks pairs that they have (II), or has two together that they never have (III).
+
+With PROG, the program is hunted until a run fails, and run on until enough runs pass or more of them change nothing. With
+--failing and --passing, the runs are given; they must be of one program with the same input.
+
+EXIT STATUS:
+  0    nothing is to blame, or no run failed
+  1    something is
+  2    the command line is wrong
+  3    there is nothing to compare, or this machine stands in the way
+  126  PROG cannot be executed
+  127  PROG was not found
+
+EXAMPLES:
+  whodunit pairs -- ./queue-test
+  whodunit pairs --runs 30 --check 'grep -q ^total=120$' -- ./sum
+  whodunit pairs --failing queue-test-7 --passing queue-test-1 queue-test-2 queue-test-3";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProcedureName {
+    /// Pairs that only the failing run has
+    #[value(name = "1")]
+    First,
+    /// Pairs that only the failing run lacks
+    #[value(name = "2")]
+    Second,
+    /// Two pairs that only the failing run has together
+    #[value(name = "3")]
+    Third,
+}
+
+impl ProcedureName {
+    fn procedure(self) -> Procedure {
+        match self {
+            ProcedureName::First => Procedure::I,
+            ProcedureName::Second => Procedure::II,
+            ProcedureName::Third => Procedure::III,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// A recording of a run that failed
+    #[arg(long, value_name = "REC", requires = "passing", conflicts_with = "command")]
+    failing: Option<OsString>,
+    /// Recordings of runs that passed
+    #[arg(long, value_name = "REC", num_args = 1.., requires = "failing")]
+    passing: Vec<OsString>,
+    /// How many passing runs to compare with, at most
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = RangedU64ValueParser::<u64>::new().range(1..=100_000))]
+    runs: u64,
+    /// How many schedules to try until one fails
+    #[arg(short = 'n', long = "schedules", value_name = "N", default_value_t = 1000,
+          value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    schedules: u64,
+    /// The seed of the first schedule; each other one has the next
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How many runs are made and heard at the same time [default: the number of processors]
+    #[arg(short, long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// A shell command that succeeds if a run has passed; it gets the program's output on standard input
+    #[arg(long, value_name = "CMD")]
+    check: Option<OsString>,
+    /// The program must write just this to standard output
+    #[arg(long, value_name = "FILE")]
+    expect_output: Option<PathBuf>,
+    /// What the program reads on standard input, instead of nothing
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// One test procedure only [default: 1, and if it finds nothing 2 and 3]
+    #[arg(long, value_name = "P", value_enum)]
+    procedure: Option<ProcedureName>,
+    #[command(flatten)]
+    output: findings_output::OutputArguments,
+    /// The program, searched in PATH unless it has a slash, and its arguments
+    #[arg(value_name = "PROG ARGS", trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+impl Arguments {
+    fn jobs(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(all, |jobs| jobs as usize)
+    }
+
+    fn procedure(&self) -> Option<Procedure> {
+        self.procedure.map(ProcedureName::procedure)
+    }
+}
+
+/// The runs that are compared, and where they come from.
+struct Case {
+    runs: Runs,
+    failing: Source,
+    /// How it failed, as far as is known.
+    failure: Option<String>,
+    /// What was done to get the runs.
+    story: String,
+}
+
+/// How gathering runs ends.
+enum Gathered {
+    Case(Box<Case>),
+    /// There is nothing to compare: the sentence that says so, and the exit status.
+    Nothing(String, u8),
+}
+
+pub fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.failing.is_none() && arguments.command.is_empty() {
+        return usage_error(
+            "name a program to run, or recordings by --failing and --passing; try: whodunit pairs --help",
+        );
+    }
+    let case = arguments.output.prepare().and_then(|output| Ok((output, gathered(arguments)?)));
+    match case {
+        Ok((output, Gathered::Case(case))) => {
+            let sources = SourceCache::with_copies(pack::copies_of(&case.failing.recording));
+            match judge(&case, arguments) {
+                Ok(findings) => output.give(&findings, sources),
+                Err(trouble) => conclude(Err(trouble)),
+            }
+        }
+        Ok((_, Gathered::Nothing(sentence, status))) => {
+            crate::recordings::say_refusal(&sentence);
+            ExitCode::from(status)
+        }
+        Err(trouble) => conclude(Err(trouble)),
+    }
+}
+
+fn gathered(arguments: &Arguments) -> Result<Gathered, Trouble> {
+    match &arguments.failing {
+        Some(failing) => given(failing, arguments),
+        None => gather::gather(arguments),
+    }
+}
+
+/// The runs of recordings that were named.
+fn given(failing: &OsString, arguments: &Arguments) -> Result<Gathered, Trouble> {
+    let open = |name: &OsString| Source::open(pack::open(name).map_err(Trouble::Refused)?);
+    let failing = open(failing)?;
+    let passing: Vec<Source> = arguments.passing.iter().map(open).collect::<Result<_, _>>()?;
+    if let Some(other) = passing.iter().find(|source| source.recorded.program() != failing.recorded.program()) {
+        let (one, other) = (failing.recorded.program(), other.recorded.program());
+        let sentence = format!("the runs are of different programs, {one} and {other}; compare runs of one");
+        return Err(Trouble::Refused(sentence));
+    }
+    let mut runs = Runs::new(&failing.hear()?);
+    for run in hearing::hear_all(&passing, &failing, arguments.jobs())? {
+        runs.add_passing(&run);
+    }
+    let story = format!("1 failing run and {}.", passing_runs(runs.n_passing()));
+    Ok(Gathered::Case(Box::new(Case { runs, failing, failure: None, story })))
+}
+
+fn passing_runs(number: usize) -> String {
+    format!("{number} passing run{}", if number == 1 { "" } else { "s" })
+}
+
+fn judge(case: &Case, arguments: &Arguments) -> Result<Findings, Trouble> {
+    let program = case.failing.recorded.program();
+    let mut findings = Findings::new("pairs", &program);
+    findings.recording = Some(case.failing.name());
+    if case.failing.recorded.threads.len() < 2 {
+        findings.summary.text = Some(format!("{program} had one thread only, so threads have no pairs."));
+        return Ok(findings);
+    }
+    let found = suspects(&case.runs, arguments.procedure());
+    verdicts::judge(&mut findings, &found, case)?;
+    Ok(findings)
+}
