@@ -17,6 +17,7 @@
 //!   an example (figure 3), and no way to tell; this one tells the example.
 //! - Threads are compared by how they change places in a couple, not by number: workers that share code are alike.
 //! - Procedure II leaves out pairs whose reverse the failing run has: then it did not end too soon for them.
+//! - Where all procedures find nothing, pairs that hardly any passing run has are suspects, the rarest first.
 //! - A release of a block writes the bytes of the block that were accessed before.
 //!
 //! May miss: bugs of more than two pairs; failures whose order passing runs had too, by luck. May wrongly report: pairs so
@@ -25,17 +26,21 @@
 mod bug_types;
 mod collect;
 mod coupled;
+mod iterations;
 mod last;
+mod nesting;
 mod procedures;
 mod runs;
 mod suspects;
 
 pub use bug_types::BugType;
-pub use collect::{Collected, Collector, Moment, Occurrence, Scope, SeenPair};
+pub use collect::{Collected, Collector, Moment, Occurrence, Placed, Scope, SeenPair};
 pub use coupled::{Couple, Level, coupled, turning_couples};
+pub use iterations::coupled_by_loops;
+pub use nesting::{Iteration, LoopsAround};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use runs::{Direction, PairId, PairKey, Runs};
-pub use suspects::{Procedure, Suspect, suspects};
+pub use suspects::{Procedure, Suspect, rare, suspects};
 
 use serde::{Deserialize, Serialize};
 

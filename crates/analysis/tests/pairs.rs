@@ -4,7 +4,8 @@
 //! statement 3 in thread 1.
 
 use analysis::pairs::{
-    Collected, Collector, Couple, Deed, End, Level, PairKey, Runs, Scope, coupled, missing_in_failure, only_in_failure,
+    BugType, Collected, Collector, Couple, Deed, End, Level, PairKey, Runs, Scope, SeenPair, Suspect, coupled,
+    coupled_by_loops, missing_in_failure, only_in_failure, rare, suspects,
 };
 use trace::stream::{Access, AccessKind, Event, Listener, Site};
 
@@ -13,12 +14,25 @@ fn variable(name: &str) -> u64 {
 }
 
 fn heard(run: &str) -> Collected {
-    let mut collector = Collector::new(Scope::default());
+    heard_by(Collector::new(Scope::default()), run)
+}
+
+/// Statement 1 of the run, `1:L1`, begins an iteration of a loop around statements 1 to 4.
+fn heard_with_loops(run: &str) -> Collected {
+    let around = |pc| if (1..=4).contains(&pc) { vec![1] } else { Vec::new() };
+    heard_by(Collector::new(Scope::default()).with_loops((0..20).collect(), Box::new(around)), run)
+}
+
+fn heard_by(mut collector: Collector, run: &str) -> Collected {
     for number in 0..20 {
         collector.site(Site(number), u64::from(number));
     }
     for word in run.split_whitespace() {
         let (thread, access) = word.split_once(':').expect("a thread");
+        if access == "L1" {
+            collector.event(thread.parse().expect("a thread"), &Event::LoopHeader { pc: 1 });
+            continue;
+        }
         let kind = match &access[..1] {
             "R" => AccessKind::Read,
             "W" => AccessKind::Write,
@@ -153,20 +167,67 @@ fn two_known_pairs_never_came_together() {
     assert_eq!(third_procedure(failing, &all, Level::Tid), [couple]);
 }
 
-/// Figure 4: thread 1 writes `x` and `y` in a loop. Instructions and threads do not tell; iterations would.
+/// Figure 4: thread 1 writes `x` and `y` in a loop. Instructions and threads do not tell; iterations do.
 #[test]
 fn a_loop_hides_a_couple_from_instructions_and_threads() {
     let passing = [
-        "1:W2x 1:W3y 1:W2x 1:W3y 2:R5x 2:R6y",
-        "1:W2x 1:W3y 2:R5x 2:R6y 1:W2x 1:W3y",
-        "2:R5x 2:R6y 1:W2x 1:W3y 1:W2x 1:W3y",
+        "1:L1 1:W2x 1:W3y 1:L1 1:W2x 1:W3y 2:R5x 2:R6y",
+        "1:L1 1:W2x 1:W3y 2:R5x 2:R6y 1:L1 1:W2x 1:W3y",
+        "2:R5x 2:R6y 1:L1 1:W2x 1:W3y 1:L1 1:W2x 1:W3y",
     ];
-    let failing = "2:R5x 1:W2x 1:W3y 2:R6y 1:W2x 1:W3y";
-    // A missing pair whose reverse has come is no sign of a run that ended too soon.
+    let failing = "2:R5x 1:L1 1:W2x 1:W3y 2:R6y 1:L1 1:W2x 1:W3y";
     assert_eq!(first_procedure(failing, &passing), NOTHING);
+    // A missing pair whose reverse has come is no sign of a run that ended too soon.
     assert_eq!(second_procedure(failing, &passing), NOTHING);
     assert_eq!(third_procedure(failing, &passing, Level::Pc), NO_COUPLES);
     assert_eq!(third_procedure(failing, &passing, Level::Tid), NO_COUPLES);
+    let all = runs(failing, &passing);
+    let again: Vec<Collected> = passing.iter().map(|run| heard_with_loops(run)).collect();
+    let couples = coupled_by_loops(&all, &heard_with_loops(failing), &again);
+    let texts: Vec<(String, String)> =
+        couples.iter().map(|couple| (written(all.key(couple.first)), written(all.key(couple.second)))).collect();
+    assert_eq!(texts, [("R5-W2".to_owned(), "W3-R6".to_owned())]);
+}
+
+#[test]
+fn a_pair_that_a_run_had_by_luck_is_rare() {
+    let calm = "1:R1x 1:W2x 2:R1x 2:W2x";
+    let lucky = "1:R1x 2:R1x 2:W2x 1:W2x";
+    let passing = [calm, calm, calm, calm, calm, calm, lucky];
+    let all = runs(lucky, &passing);
+    assert_eq!(suspects(&all, None), []);
+    let [Suspect::Between { into, back }] = rare(&all)[..] else { panic!("{:?}", rare(&all)) };
+    assert_eq!((written(all.key(into)), written(all.key(back))), ("R1-W2".to_owned(), "W2-W2".to_owned()));
+}
+
+#[test]
+fn pairs_have_the_types_of_the_table() {
+    let of = |text: &str| BugType::of_pair(key(text)).map(|row| row.0);
+    assert_eq!(["W1-R2", "R1-W2", "W1-W2"].map(of), [Some(1), Some(2), Some(3)]);
+    let triple = |one, two, three| BugType::of_triple(end(one), end(two), end(three)).map(|row| row.0);
+    assert_eq!(triple("W1", "W2", "R3"), Some(4));
+    assert_eq!(triple("R1", "W2", "W3"), Some(5));
+    assert_eq!(triple("R1", "W2", "R3"), Some(6));
+    assert_eq!(triple("W1", "R2", "W3"), Some(7));
+    assert_eq!(triple("R1", "W2", "R3"), Some(6));
+    // Rows 8 to 15 by the interleavings that the table shows.
+    let couples = [
+        "1:R1x 2:W2x 2:R3y 1:W4y",
+        "1:R1x 2:R2y 2:W3x 1:W4y",
+        "1:W1x 2:R2x 2:R3y 1:W4y",
+        "1:W1x 2:W2x 2:R3y 1:W4y",
+        "1:W1x 2:W2x 2:W3y 1:W4y",
+        "1:W1x 2:R2y 2:R3x 1:W4y",
+        "1:W1x 2:R2y 2:W3x 1:W4y",
+        "1:W1x 2:W2y 2:W3x 1:W4y",
+    ];
+    for (row, run) in (8..).zip(couples) {
+        let found = heard(run).pairs;
+        let [one, other] = &found[..] else { panic!("{run}: {found:?}") };
+        let member = |pair: &SeenPair| (PairKey { head: pair.head, tail: pair.tail }, pair.first);
+        let ((one, first), (other, second)) = (member(one), member(other));
+        assert_eq!(BugType::of_couple((one, &first), (other, &second)), Some(BugType(row)), "{run}");
+    }
 }
 
 #[test]

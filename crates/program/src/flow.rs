@@ -10,12 +10,14 @@
 //! only reached by an indirect jump listed in [`Graph::unread_jumps`].
 
 mod dominance;
+mod files;
 mod loops;
 mod reach;
 mod tables;
 
 use crate::space::GuestAddress;
 use dominance::Dominators;
+pub use files::Flows;
 pub use loops::{Loop, LoopIdx};
 use std::ops::Range;
 

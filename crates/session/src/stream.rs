@@ -176,6 +176,7 @@ impl<L: Listener> Flat for Teller<L> {
                 self.calls.entered(self.thread, pc, Call { arguments: [first, second, third], stack, caller })
             }
             (Mark::Exit, &[result, stack]) => self.calls.left(self.thread, result, stack),
+            (Mark::LoopHeader, _) => vec![Event::LoopHeader { pc }],
             (Mark::Tail, &[argument, stack]) => self.calls.jumped(self.thread, argument, stack),
             _ => Vec::new(),
         };

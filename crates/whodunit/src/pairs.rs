@@ -8,13 +8,15 @@ mod hearing;
 mod verdicts;
 
 use crate::findings_output;
+use crate::hunt::Ground;
 use crate::recordings::{Trouble, conclude};
 use crate::{pack, usage_error};
-use analysis::pairs::{Procedure, Runs, suspects};
+use analysis::pairs::{Level, Procedure, Runs, Suspect, coupled_by_loops, rare, suspects, turning_couples};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use hearing::Source;
 use program::source::SourceCache;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -119,10 +121,14 @@ impl Arguments {
 struct Case {
     runs: Runs,
     failing: Source,
+    passing: Vec<Source>,
     /// How it failed, as far as is known.
     failure: Option<String>,
     /// What was done to get the runs.
     story: String,
+    /// Where the passing runs are kept, if they were gathered.
+    #[expect(dead_code, reason = "the recordings are there as long as this is")]
+    ground: Option<Ground>,
 }
 
 /// How gathering runs ends.
@@ -172,12 +178,14 @@ fn given(failing: &OsString, arguments: &Arguments) -> Result<Gathered, Trouble>
         let sentence = format!("the runs are of different programs, {one} and {other}; compare runs of one");
         return Err(Trouble::Refused(sentence));
     }
-    let mut runs = Runs::new(&failing.hear()?);
-    for run in hearing::hear_all(&passing, &failing, arguments.jobs())? {
-        runs.add_passing(&run);
+    let mut runs = Runs::new(&failing.hear(&BTreeSet::new())?);
+    let heard = hearing::hear_all(&passing, &failing, &BTreeSet::new(), arguments.jobs());
+    if let Some(trouble) = heard.refusals.into_iter().next() {
+        return Err(trouble);
     }
+    heard.runs.iter().for_each(|run| runs.add_passing(run));
     let story = format!("1 failing run and {}.", passing_runs(runs.n_passing()));
-    Ok(Gathered::Case(Box::new(Case { runs, failing, failure: None, story })))
+    Ok(Gathered::Case(Box::new(Case { runs, failing, passing, failure: None, story, ground: None })))
 }
 
 fn passing_runs(number: usize) -> String {
@@ -192,7 +200,29 @@ fn judge(case: &Case, arguments: &Arguments) -> Result<Findings, Trouble> {
         findings.summary.text = Some(format!("{program} had one thread only, so threads have no pairs."));
         return Ok(findings);
     }
-    let found = suspects(&case.runs, arguments.procedure());
+    let mut found = suspects(&case.runs, arguments.procedure());
+    let is_settled = found.iter().any(|suspect| suspect.procedure() != Procedure::II);
+    if !is_settled && arguments.procedure().is_none_or(|asked| asked == Procedure::III) {
+        found.extend(by_loops(case, arguments)?);
+    }
+    if found.is_empty() && arguments.procedure().is_none() {
+        found = rare(&case.runs);
+    }
     verdicts::judge(&mut findings, &found, case)?;
     Ok(findings)
+}
+
+/// Procedure III at the level of loops, for which all runs are heard once more.
+fn by_loops(case: &Case, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
+    let couples = turning_couples(&case.runs);
+    let pairs = couples.iter().flat_map(|couple| [couple.first, couple.second]);
+    let keys = pairs.map(|pair| case.runs.key(pair));
+    let sites: BTreeSet<u64> = keys.flat_map(|key| [key.head.pc, key.tail.pc]).collect();
+    if sites.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failing = case.failing.hear(&sites)?;
+    let passing = hearing::hear_all(&case.passing, &case.failing, &sites, arguments.jobs()).runs;
+    let found = coupled_by_loops(&case.runs, &failing, &passing);
+    Ok(found.into_iter().map(|couple| Suspect::Couple(couple, Level::Loop)).collect())
 }

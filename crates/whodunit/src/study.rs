@@ -6,7 +6,6 @@ pub mod pairs;
 pub mod races;
 
 use crate::inquiry::Inquiry;
-use analysis::pairs::Scope;
 use analysis::races::Surveyed;
 use engine::{Marks, Observation, Observer, Passed};
 use functions::Functions;
@@ -31,7 +30,7 @@ pub enum Study {
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
     /// Access pairs.
-    Pairs(Scope),
+    Pairs(pairs::Wanted),
 }
 
 /// A listener that has something to say in the end.
@@ -46,7 +45,7 @@ struct Studying<S> {
 }
 
 pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
-    let functions = Functions::of(recording, log);
+    let mut functions = Functions::of(recording, log);
     match study {
         Study::Lines(selection) => {
             let detail = lines::Lines::detail(&selection);
@@ -59,7 +58,11 @@ pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> 
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
-        Study::Pairs(scope) => Box::new(Studying::new(pairs::collect(scope), functions, Detail::Accesses)),
+        Study::Pairs(wanted) => {
+            let detail = if wanted.looping_sites.is_empty() { Detail::Accesses } else { Detail::Calls };
+            let student = pairs::collect(wanted, recording, log, &mut functions);
+            Box::new(Studying::new(student, functions, detail))
+        }
     }
 }
 

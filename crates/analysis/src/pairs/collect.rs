@@ -1,8 +1,9 @@
 //! Hearing a run: which pairs it has.
 
 use super::last::{LastAccesses, Past};
+use super::nesting::{Iteration, LoopsAround, Nesting};
 use super::{Deed, End};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,6 +13,11 @@ use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 const MOST_PLACES: usize = 4;
 /// How many pairs of threads are kept of a pair.
 const MOST_DIRECTIONS: usize = 64;
+/// How many occurrences of a pair are kept with their iterations.
+const MOST_OCCURRENCES: usize = 256;
+
+/// The position of accesses whose iterations nobody asked for.
+const UNPLACED: u32 = u32::MAX;
 
 /// What is of no concern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +70,15 @@ impl Occurrence {
     }
 }
 
+/// An occurrence with the iterations that its ends are in, by numbers of [`Collected::positions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    pub from: Thread,
+    pub to: Thread,
+    pub head: u32,
+    pub tail: u32,
+}
+
 /// A pair of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenPair {
@@ -78,6 +93,9 @@ pub struct SeenPair {
     pub places: Vec<u64>,
     /// Whether it has more places than are kept.
     pub is_widespread: bool,
+    /// The first ones that differ, if iterations were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub occurrences: Vec<Placed>,
 }
 
 /// What was heard of a run.
@@ -87,6 +105,9 @@ pub struct Collected {
     pub pairs: Vec<SeenPair>,
     /// How many accesses were looked at.
     pub accesses: u64,
+    /// Iterations of loops that threads were in, the outermost first, if they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub positions: Vec<Vec<Iteration>>,
 }
 
 #[derive(Clone, Copy)]
@@ -109,6 +130,14 @@ pub struct Collector {
     ordinals: FxHashMap<Thread, u64>,
     order: u64,
     gathered: Gathered,
+    loops: Option<Loops>,
+}
+
+/// What is kept where iterations are asked for.
+struct Loops {
+    nesting: Nesting,
+    /// The instructions that they are asked for.
+    sites: FxHashSet<u64>,
 }
 
 /// Pairs by the numbers of their instructions.
@@ -126,6 +155,7 @@ struct Raw {
     directions: Vec<(Thread, Thread)>,
     places: Vec<u64>,
     is_widespread: bool,
+    occurrences: Vec<Placed>,
 }
 
 impl Gathered {
@@ -143,13 +173,24 @@ impl Gathered {
                 directions: Vec::new(),
                 places: Vec::new(),
                 is_widespread: false,
+                occurrences: Vec::new(),
             });
         }
         self.pairs[number].note(occurrence);
+        if head.0.position != UNPLACED && tail.0.position != UNPLACED {
+            let (from, to) = occurrence.direction();
+            self.pairs[number].place(Placed { from, to, head: head.0.position, tail: tail.0.position });
+        }
     }
 }
 
 impl Raw {
+    fn place(&mut self, placed: Placed) {
+        if self.occurrences.len() < MOST_OCCURRENCES && self.occurrences.last() != Some(&placed) {
+            self.occurrences.push(placed);
+        }
+    }
+
     fn note(&mut self, occurrence: Occurrence) {
         self.times += 1;
         if let Err(place) = self.directions.binary_search(&occurrence.direction())
@@ -178,7 +219,13 @@ impl Collector {
             ordinals: FxHashMap::default(),
             order: 0,
             gathered: Gathered::default(),
+            loops: None,
         }
+    }
+
+    /// Keeps the iterations of these instructions' accesses too. The stream has to tell calls, returns and loops.
+    pub fn with_loops(self, sites: FxHashSet<u64>, around: LoopsAround) -> Collector {
+        Collector { loops: Some(Loops { nesting: Nesting::new(around), sites }), ..self }
     }
 
     pub fn into_collected(self) -> Collected {
@@ -191,8 +238,11 @@ impl Collector {
             directions: raw.directions.clone(),
             places: raw.places.clone(),
             is_widespread: raw.is_widespread,
+            occurrences: raw.occurrences.clone(),
         });
-        Collected { pairs: pairs.collect(), accesses: self.order }
+        let pairs = pairs.collect();
+        let positions = self.loops.map(|loops| loops.nesting.positions).unwrap_or_default();
+        Collected { pairs, accesses: self.order, positions }
     }
 
     /// Counts an access or a release.
@@ -200,7 +250,26 @@ impl Collector {
         let ordinal = self.ordinals.entry(thread).or_default();
         *ordinal += 1;
         self.order += 1;
-        Past { thread, number, ordinal: *ordinal, order: self.order }
+        Past { thread, number, ordinal: *ordinal, order: self.order, position: UNPLACED }
+    }
+
+    /// The number of the iterations that an access is in.
+    fn position(&mut self, thread: Thread, number: u32) -> u32 {
+        let pc = self.pcs[number as usize];
+        match &mut self.loops {
+            Some(loops) if loops.sites.contains(&pc) => loops.nesting.position(thread, pc),
+            _ => UNPLACED,
+        }
+    }
+
+    fn follow(&mut self, thread: Thread, event: &Event) {
+        let Some(Loops { nesting, .. }) = &mut self.loops else { return };
+        match *event {
+            Event::LoopHeader { pc } => nesting.header(thread, pc),
+            Event::Called { site, return_address, stack, .. } => nesting.called(thread, site, stack, return_address),
+            Event::Returned { target } => nesting.returned(thread, target),
+            _ => {}
+        }
     }
 
     fn is_of_concern(&self, facts: SiteFacts, access: &Access) -> bool {
@@ -214,6 +283,7 @@ impl Collector {
         if !self.is_of_concern(facts, access) {
             return;
         }
+        let past = Past { position: self.position(thread, facts.number), ..past };
         let (size, gathered) = (u64::from(access.size), &mut self.gathered);
         if access.kind.reads() {
             let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Read), at);
@@ -260,7 +330,7 @@ impl Listener for Collector {
             }
             Event::Freed { address, site } => self.freed(thread, address, site),
             Event::Mapped { address, size } => self.last.forget(address, size),
-            _ => {}
+            _ => self.follow(thread, event),
         }
     }
 

@@ -19,6 +19,8 @@ pub enum Level {
     Pc,
     /// The same, with one pair from a thread to another and the other pair back.
     Tid,
+    /// The same, with the accesses of each thread in the same iterations of loops, or in different ones.
+    Loop,
 }
 
 /// Two pairs of the failing run, in the order in which they came.
@@ -30,6 +32,8 @@ pub struct Couple {
 
 /// Test procedure III at a level: couples that no passing run has, without those that only foretell others, in the order in
 /// which they were complete.
+///
+/// Loops need more than [`Runs`] hold: see [`super::coupled_by_loops`]. Here they are judged as threads are.
 pub fn coupled(runs: &Runs, level: Level) -> Vec<Couple> {
     let found = Comparison::new(runs, level).couples(Comparison::never_together);
     without_foretelling(runs, found)
@@ -103,7 +107,7 @@ impl<'a> Comparison<'a> {
 
     fn never_together(&mut self, one: usize, other: usize) -> bool {
         (0..self.runs.n_passing()).all(|run| match (self.groups[one].profile[run], self.groups[other].profile[run]) {
-            (Some(one), Some(other)) => self.level == Level::Tid && !self.fit(one, other),
+            (Some(one), Some(other)) => self.level != Level::Pc && !self.fit(one, other),
             _ => true,
         })
     }

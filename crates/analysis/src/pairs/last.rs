@@ -19,6 +19,8 @@ pub(super) struct Past {
     pub ordinal: u64,
     /// Its place among all accesses of the run.
     pub order: u64,
+    /// In which iterations its thread was, if that is wanted.
+    pub position: u32,
 }
 
 /// The same bytes of a granule, which have been accessed alike.
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     fn past(thread: Thread, order: u64) -> Past {
-        Past { thread, number: order as u32, ordinal: order, order }
+        Past { thread, number: order as u32, ordinal: order, order, position: 0 }
     }
 
     #[test]

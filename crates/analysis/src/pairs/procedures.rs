@@ -18,6 +18,16 @@ pub fn only_in_failure(runs: &Runs) -> Vec<PairId> {
     kept.into_iter().map(|(id, _)| id).collect()
 }
 
+/// Pairs of the failing run that at most so many passing runs have, without those that only foretell others, each with how
+/// many have it.
+pub(super) fn in_failure_and_rare(runs: &Runs, most: usize) -> Vec<(usize, PairId)> {
+    let presence = Presence::of(runs);
+    let times = |id: PairId| presence.of_pair(id).iter().map(|word| word.count_ones() as usize).sum::<usize>();
+    let rare = runs.failing.present.iter().filter(|id| times(*id) <= most);
+    let kept = without_foretelling(rare.filter_map(|id| Some((id, *runs.first(id)?))).collect());
+    kept.into_iter().map(|(id, _)| (times(id), id)).collect()
+}
+
 /// Drops every pair that lies within another one of the same direction: the outer one is predictable by it, and would not
 /// be here if the inner one were to blame.
 fn without_foretelling(occurrences: Vec<(PairId, Occurrence)>) -> Vec<(PairId, Occurrence)> {

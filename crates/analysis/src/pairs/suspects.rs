@@ -1,8 +1,11 @@
 //! What is to blame, by all procedures together.
 
 use super::coupled::{Couple, Level, coupled};
-use super::procedures::{Missing, missing_in_failure, only_in_failure};
+use super::procedures::{Missing, in_failure_and_rare, missing_in_failure, only_in_failure};
 use super::runs::{PairId, Runs};
+
+/// A pair is rare if not more than one passing run in so many has it.
+const SELDOM: usize = 5;
 
 /// A test procedure.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -15,9 +18,9 @@ pub enum Procedure {
 /// Something that may be to blame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suspect {
-    /// Procedure I: a pair that only the failing run has.
+    /// Procedure I: a pair that only the failing run has; or that hardly any passing one has, if all procedures find nothing.
     Pair(PairId),
-    /// Procedure I: two such pairs, between which an access of the one's thread lies between two of the other's.
+    /// Two such pairs, between which an access of the one's thread lies between two of the other's.
     Between { into: PairId, back: PairId },
     /// Procedure II.
     Missing(Missing),
@@ -61,7 +64,19 @@ fn third(runs: &Runs) -> Vec<Suspect> {
 }
 
 fn first(runs: &Runs) -> Vec<Suspect> {
-    let mut pairs = only_in_failure(runs);
+    joined(runs, only_in_failure(runs))
+}
+
+/// Where no procedure finds anything: pairs that hardly any passing run has, the rarest first. A run can pass by luck with
+/// the pairs of a failure, when two wrongs make a right.
+pub fn rare(runs: &Runs) -> Vec<Suspect> {
+    let mut pairs: Vec<(usize, PairId)> = in_failure_and_rare(runs, runs.n_passing() / SELDOM);
+    pairs.sort_by_key(|(times, id)| (*times, runs.first(*id).map(|first| first.tail.order), *id));
+    joined(runs, pairs.into_iter().map(|(_, id)| id).collect())
+}
+
+/// Puts pairs together that lead into a thread's accesses and back.
+fn joined(runs: &Runs, mut pairs: Vec<PairId>) -> Vec<Suspect> {
     let mut suspects = Vec::new();
     while !pairs.is_empty() {
         let into = pairs.remove(0);

@@ -262,7 +262,7 @@ impl Listener for Detector {
             Event::FutexWord { address } => {
                 granules(address, 4).for_each(|(granule, mask)| self.shadow.make_sync(granule, mask));
             }
-            Event::Called { .. } | Event::Returned { .. } | Event::SystemCall { .. } => {}
+            Event::Called { .. } | Event::Returned { .. } | Event::LoopHeader { .. } | Event::SystemCall { .. } => {}
         }
     }
 

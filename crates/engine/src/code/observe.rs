@@ -46,6 +46,8 @@ pub enum Mark {
     Exit,
     /// A jump that may leave the function for another: RDI, which is that one's first argument, and RSP.
     Tail,
+    /// The first instruction of a loop: RSP.
+    LoopHeader,
 }
 
 impl Mark {
@@ -55,6 +57,7 @@ impl Mark {
             Mark::Entry => &[7, 6, 2, 1, 4],
             Mark::Exit => &[0, 4],
             Mark::Tail => &[7, 4],
+            Mark::LoopHeader => &[4],
         }
     }
 

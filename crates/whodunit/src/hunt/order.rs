@@ -1,6 +1,6 @@
 //! What a process that runs one schedule is told, and what it tells back.
 
-use sched::{Delay, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Walk};
+use sched::{Delay, Pair, Pct, Policy, Pos, Random, ReadsFrom, RoundRobin, Walk};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,10 @@ pub enum Tactic {
     /// As the program runs when nobody hunts.
     Ordinary,
     Walk,
+    /// Any thread that can run, after about so many events.
+    Slices {
+        quantum: u64,
+    },
     Pct {
         depth: u32,
         /// About how many steps a run has.
@@ -33,6 +37,7 @@ impl Tactic {
         match self {
             Tactic::Ordinary => Box::new(RoundRobin::new(quantum)),
             Tactic::Walk => Box::new(Walk::new(seed)),
+            Tactic::Slices { quantum } => Box::new(Random::new(seed, quantum)),
             Tactic::Pct { depth, steps } => Box::new(Pct::new(seed, depth, steps)),
             Tactic::Pos => Box::new(Pos::new(seed)),
             Tactic::ReadsFrom { pairs } => {
@@ -49,6 +54,7 @@ impl Tactic {
         match self {
             Tactic::Ordinary => "round-robin",
             Tactic::Walk => "random",
+            Tactic::Slices { .. } => "slices",
             Tactic::Pct { .. } => "pct",
             Tactic::Pos => "pos",
             Tactic::ReadsFrom { .. } => "rff",

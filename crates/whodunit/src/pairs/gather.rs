@@ -1,7 +1,7 @@
 //! Getting runs to compare: a hunt until one fails, then schedules until enough have passed.
 //!
-//! Passing runs come in waves. Once there are a few, a wave that brings no new pair and changes nothing about what is to
-//! blame is the last.
+//! Passing runs come in waves. Once there are some, two waves that bring no new pair and change nothing about what is to blame
+//! are the last.
 
 use super::hearing::{self, Source};
 use super::{Arguments, Case, Gathered, passing_runs};
@@ -11,10 +11,12 @@ use crate::{record, search as path, status};
 use analysis::pairs::{Runs, Suspect, suspects};
 use engine::Program;
 use sched::Rng;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use trace::{Recording, Store};
 
@@ -23,7 +25,9 @@ const FIRST_NUMBER: u64 = 1 << 40;
 /// How many passing runs come between two looks at the answer.
 const WAVE: u64 = 10;
 /// So many there are at least, unless fewer are wanted.
-const FEWEST: usize = 30;
+const FEWEST: usize = 50;
+/// So many waves in a row that change nothing are enough.
+const CALM_WAVES: usize = 2;
 /// How many schedules may fail for each that passes.
 const MOST_FAILURES: u64 = 20;
 /// A schedule may take this long, and so many events without anything coming of it.
@@ -55,9 +59,11 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     };
     let folder = Store::from_environment()?.adopt(&ground.recording_of(group.first), &name)?;
     let failing = Source::open(Recording::open(&folder)?)?;
-    let mut runs = Runs::new(&failing.hear()?);
-    let schedules = Schedules { ground: &ground, arguments, points: points(&ground)? };
-    let n_failed = schedules.pass(&mut runs, &failing)?;
+    let mut runs = Runs::new(&failing.hear(&BTreeSet::new())?);
+    let length = length(&ground, arguments)?;
+    let mut schedules = Schedules::new(&ground, arguments, length)?;
+    let passing = schedules.pass(&mut runs, &failing)?;
+    let n_failed = schedules.failed();
     if runs.n_passing() == 0 {
         let sentence = format!("all of {n_failed} further schedules failed too, so there is nothing to compare with");
         return Ok(Gathered::Nothing(sentence, status::MACHINE));
@@ -68,7 +74,8 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
         passing_runs(runs.n_passing()),
         runs.n_pairs()
     );
-    Ok(Gathered::Case(Box::new(Case { runs, failing, failure: Some(failure.0.clone()), story })))
+    let failure = Some(failure.0.clone());
+    Ok(Gathered::Case(Box::new(Case { runs, failing, passing, failure, story, ground: Some(ground) })))
 }
 
 fn plan(arguments: &Arguments) -> Plan {
@@ -81,10 +88,6 @@ fn plan(arguments: &Arguments) -> Plan {
         keep_going: false,
         timeout: None,
     }
-}
-
-fn points(ground: &Ground) -> Result<Vec<u64>, Trouble> {
-    Ok(ground.points().map_err(Trouble::Refused)?.into_iter().collect())
 }
 
 /// The program and its input, as far as they can be found.
@@ -120,39 +123,108 @@ fn unless(check: &OsStr) -> OsString {
     command
 }
 
+/// How long a run is.
+struct Length {
+    events: u64,
+    steps: u64,
+}
+
+fn length(ground: &Ground, arguments: &Arguments) -> Result<Length, Trouble> {
+    let trial = trial(FIRST_NUMBER - 1, arguments.seed, Tactic::Ordinary);
+    let mut runner = ground.runner().map_err(not_run)?;
+    match ground.run(&mut runner, trial) {
+        Ok(run) => {
+            ground.clear(trial.number);
+            Ok(Length { events: run.answer.events, steps: run.answer.steps })
+        }
+        Err(no_run) => Err(trouble(no_run)),
+    }
+}
+
+fn not_run(error: std::io::Error) -> Trouble {
+    Trouble::Refused(format!("a schedule cannot be run: {error}"))
+}
+
+fn trouble(no_run: NoRun) -> Trouble {
+    Trouble::Refused(match no_run {
+        NoRun::Stopped => "stopped before there was anything to compare".to_owned(),
+        NoRun::Refused(sentence) | NoRun::NotStarted(sentence, _) => sentence,
+    })
+}
+
+fn trial(number: u64, seed: u64, tactic: Tactic) -> Trial {
+    Trial { number, seed, tactic, observe: false, patience: PATIENCE, limit: LIMIT }
+}
+
+/// Ways to choose threads, the mildest first: where a bug shows easily, only the first ones let a run pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Slices,
+    Pct,
+    Delay,
+    Pos,
+    Walk,
+}
+
+const WAYS: [Way; 5] = [Way::Slices, Way::Pct, Way::Delay, Way::Pos, Way::Walk];
+/// A way that has failed so often, and never passed, is left alone; the mildest never is.
+const GIVEN_UP: u64 = 3;
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
 /// The schedules whose runs are to pass.
 struct Schedules<'a> {
     ground: &'a Ground,
     arguments: &'a Arguments,
     /// Instructions before which threads may change.
     points: Vec<u64>,
+    length: Length,
+    /// Of each way.
+    tallies: [Tally; WAYS.len()],
+    tried: u64,
 }
 
 impl Schedules<'_> {
-    /// Adds passing runs until there are enough; tells how many failed instead.
-    fn pass(&self, runs: &mut Runs, failing: &Source) -> Result<u64, Trouble> {
+    fn new<'a>(ground: &'a Ground, arguments: &'a Arguments, length: Length) -> Result<Schedules<'a>, Trouble> {
+        let points = ground.points().map_err(Trouble::Refused)?.into_iter().collect();
+        let tallies = [Tally::default(); WAYS.len()];
+        Ok(Schedules { ground, arguments, points, length, tallies, tried: 0 })
+    }
+
+    /// Adds passing runs until there are enough; tells them.
+    fn pass(&mut self, runs: &mut Runs, failing: &Source) -> Result<Vec<Source>, Trouble> {
+        let mut sources = Vec::new();
         let wanted = self.arguments.runs;
-        let (mut tried, mut failed) = (0, 0);
-        let mut before: Option<(usize, Vec<Suspect>)> = None;
-        while (runs.n_passing() as u64) < wanted && failed <= MOST_FAILURES * (1 + runs.n_passing() as u64) {
-            let wave = WAVE.min(wanted - runs.n_passing() as u64);
-            let passed = self.wave(tried..tried + wave)?;
-            (tried, failed) = (tried + wave, failed + wave - passed.len() as u64);
+        let (mut before, mut calm): (Option<(usize, Vec<Suspect>)>, usize) = (None, 0);
+        while (runs.n_passing() as u64) < wanted && self.failed() <= MOST_FAILURES * (1 + runs.n_passing() as u64) {
+            let passed = self.wave(WAVE.min(wanted - runs.n_passing() as u64))?;
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            for run in hearing::hear_all(&self.open(&passed)?, failing, self.arguments.jobs())? {
-                runs.add_passing(&run);
+            let wave = self.open(&passed)?;
+            let heard = hearing::hear_all(&wave, failing, &BTreeSet::new(), self.arguments.jobs());
+            sources.extend(wave);
+            heard.runs.iter().for_each(|run| runs.add_passing(run));
+            // A run that does not replay is of no use; if none does, somebody should know why.
+            if let (true, Some(trouble)) = (heard.runs.is_empty(), heard.refusals.into_iter().next()) {
+                return Err(trouble);
             }
-            passed.iter().for_each(|number| self.ground.clear(*number));
             let now = (runs.n_pairs(), suspects(runs, self.arguments.procedure()));
-            let is_settled = before.as_ref() == Some(&now);
-            if is_settled && runs.n_passing() >= FEWEST {
+            calm = if !passed.is_empty() && before.as_ref() == Some(&now) { calm + 1 } else { 0 };
+            if calm >= CALM_WAVES && runs.n_passing() >= FEWEST {
                 break;
             }
             before = Some(now);
         }
-        Ok(failed)
+        Ok(sources)
+    }
+
+    fn failed(&self) -> u64 {
+        self.tallies.iter().map(|tally| tally.failed).sum()
     }
 
     fn open(&self, numbers: &[u64]) -> Result<Vec<Source>, Trouble> {
@@ -160,74 +232,79 @@ impl Schedules<'_> {
         numbers.iter().map(open).collect()
     }
 
-    /// Runs schedules, several at the same time; tells which passed, in order.
-    fn wave(&self, numbers: std::ops::Range<u64>) -> Result<Vec<u64>, Trouble> {
-        let next = AtomicU64::new(numbers.start);
-        let passed = Mutex::new(Ok(Vec::new()));
-        std::thread::scope(|scope| {
-            for _ in 0..self.arguments.jobs() {
-                scope.spawn(|| {
-                    let outcome = self.work(&next, numbers.end);
-                    let mut passed = passed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    match (&mut *passed, outcome) {
-                        (Ok(all), Ok(some)) => all.extend(some),
-                        (slot @ Ok(_), Err(trouble)) => *slot = Err(trouble),
-                        (Err(_), _) => {}
-                    }
-                });
-            }
-        });
-        let mut passed = passed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())?;
-        passed.sort_unstable();
+    /// Runs schedules, several at the same time; tells which passed, in order. What is run depends on how earlier waves
+    /// ended, and not on what is over first.
+    fn wave(&mut self, number: u64) -> Result<Vec<u64>, Trouble> {
+        let ways: Vec<usize> = (0..WAYS.len()).filter(|way| !self.is_given_up(*way)).collect();
+        let chosen = |index: u64| ways[(index % ways.len() as u64) as usize];
+        let trials: Vec<(usize, Trial)> = (self.tried..self.tried + number)
+            .map(|index| (chosen(index), self.trial(index, WAYS[chosen(index)])))
+            .collect();
+        self.tried += number;
+        let outcomes = self.run_all(&trials)?;
+        let mut passed = Vec::new();
+        for ((way, trial), has_passed) in trials.iter().zip(outcomes) {
+            let tally = &mut self.tallies[*way];
+            *if has_passed { &mut tally.passed } else { &mut tally.failed } += 1;
+            passed.extend(has_passed.then_some(trial.number));
+        }
         Ok(passed)
     }
 
-    /// One schedule after the other.
-    fn work(&self, next: &AtomicU64, end: u64) -> Result<Vec<u64>, Trouble> {
-        let refuse = |error: std::io::Error| Trouble::Refused(format!("a schedule cannot be run: {error}"));
-        let mut runner = self.ground.runner().map_err(refuse)?;
-        let mut passed = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::SeqCst);
-            if index >= end {
-                return Ok(passed);
-            }
-            let trial = self.trial(index);
-            match self.ground.run_and_keep(&mut runner, trial) {
-                Ok(run) if run.failure.is_none() && !run.is_slow => passed.push(trial.number),
-                Ok(_) => self.ground.clear(trial.number),
-                Err(NoRun::Stopped) => return Ok(passed),
-                Err(NoRun::Refused(sentence) | NoRun::NotStarted(sentence, _)) => {
-                    return Err(Trouble::Refused(sentence));
+    fn is_given_up(&self, way: usize) -> bool {
+        way > 0 && self.tallies[way].passed == 0 && self.tallies[way].failed >= GIVEN_UP
+    }
+
+    /// Whether each passed.
+    fn run_all(&self, trials: &[(usize, Trial)]) -> Result<Vec<bool>, Trouble> {
+        let next = AtomicUsize::new(0);
+        let outcomes = Mutex::new(vec![false; trials.len()]);
+        let work = || -> Result<(), Trouble> {
+            let mut runner = self.ground.runner().map_err(not_run)?;
+            while let Some((place, (_, trial))) = next_of(&next, trials) {
+                let run = match self.ground.run_and_keep(&mut runner, *trial) {
+                    Err(NoRun::Stopped) => return Ok(()),
+                    other => other.map_err(trouble)?,
+                };
+                let has_passed = run.failure.is_none() && !run.is_slow;
+                if !has_passed {
+                    self.ground.clear(trial.number);
                 }
+                outcomes.lock().unwrap_or_else(PoisonError::into_inner)[place] = has_passed;
             }
-        }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.arguments.jobs().min(trials.len())).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })?;
+        Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn trial(&self, index: u64) -> Trial {
+    fn trial(&self, index: u64, way: Way) -> Trial {
         let seed = self.arguments.seed.wrapping_add(index);
-        Trial {
-            number: FIRST_NUMBER + index,
-            seed,
-            tactic: self.tactic(index, seed),
-            observe: false,
-            patience: PATIENCE,
-            limit: LIMIT,
-        }
+        trial(FIRST_NUMBER + index, seed, self.tactic(way, seed))
     }
 
-    /// As the paper has it, runs as they come and runs with delays at shared accesses; and random ones.
-    fn tactic(&self, index: u64, seed: u64) -> Tactic {
+    /// As the paper has it, runs as they come and runs with delays at shared accesses; and others that hunts are made of.
+    fn tactic(&self, way: Way, seed: u64) -> Tactic {
         let mut random = Rng::new(seed);
-        let n_points = self.points.len() as u64;
-        match index % 4 {
-            0 if index == 0 => Tactic::Ordinary,
-            0 | 2 if n_points > 0 => {
-                let site = self.points[random.below(n_points) as usize];
+        match way {
+            // Few long slices to many short ones.
+            Way::Slices => Tactic::Slices { quantum: (self.length.events >> (1 + random.below(12))).max(2) },
+            Way::Pct => Tactic::Pct { depth: 1 + random.below(4) as u32, steps: self.length.steps },
+            Way::Delay if !self.points.is_empty() => {
+                let site = self.points[random.below(self.points.len() as u64) as usize];
                 Tactic::Delay { site, skip: random.below(8) }
             }
-            1 => Tactic::Pos,
-            _ => Tactic::Walk,
+            Way::Pos => Tactic::Pos,
+            Way::Delay | Way::Walk => Tactic::Walk,
         }
     }
+}
+
+/// The next of some things, for threads that share the work.
+pub(super) fn next_of<'a, T>(next: &AtomicUsize, things: &'a [T]) -> Option<(usize, &'a T)> {
+    let place = next.fetch_add(1, Ordering::SeqCst);
+    things.get(place).map(|thing| (place, thing))
 }

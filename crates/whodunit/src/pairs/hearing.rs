@@ -1,18 +1,20 @@
 //! Hearing recorded runs: their pairs, by the addresses that code has in the failing run.
 
+use super::gather::next_of;
 use crate::inquiry::{self, Subject, Task};
 use crate::races::names::Names;
 use crate::races::{subject, user_name};
 use crate::recordings::Trouble;
 use crate::show::Recorded;
 use crate::study::Study;
+use crate::study::pairs::Wanted;
 use analysis::pairs::{Collected, Scope};
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, PoisonError};
 use trace::Recording;
 
 /// What the dynamic loader does to the tables of other modules is its own affair.
@@ -44,13 +46,23 @@ impl Source {
             .map_err(|error| Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")))
     }
 
-    pub fn hear(&self) -> Result<Collected, Trouble> {
-        let mut collected: Collected = self.ask(Study::Pairs(self.scope()))?;
-        let library = self.modules(C_LIBRARY);
-        let is_library = |pc: u64| library.iter().any(|range| range.contains(&pc));
+    /// The run's pairs, with the iterations of accesses at some instructions.
+    pub fn hear(&self, looping_sites: &BTreeSet<u64>) -> Result<Collected, Trouble> {
+        let looping_sites = looping_sites.iter().copied().collect();
+        let mut collected: Collected = self.ask(Study::Pairs(Wanted { scope: self.scope(), looping_sites }))?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
-        collected.pairs.retain(|pair| !is_library(pair.head.pc) || !is_library(pair.tail.pc));
+        let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
+        collected.pairs.retain(|pair| {
+            let ends = [pair.head.pc, pair.tail.pc];
+            ends.iter().any(|pc| self.is_own(*pc)) && ends.iter().all(|pc| is_code(*pc))
+        });
         Ok(collected)
+    }
+
+    /// Whether an instruction is the program's, or a library's that is not the system's heart.
+    fn is_own(&self, pc: u64) -> bool {
+        let module = self.recorded.space.locate(GuestAddress(pc)).map(|(module, _)| self.recorded.space.module(module));
+        module.is_some_and(|module| ![LOADER, C_LIBRARY].iter().any(|system| module.name().starts_with(system)))
     }
 
     fn scope(&self) -> Scope {
@@ -71,31 +83,40 @@ impl Source {
     }
 }
 
-/// Hears runs, several at the same time; tells them in the order in which they were given.
-pub fn hear_all(sources: &[Source], failing: &Source, jobs: usize) -> Result<Vec<Collected>, Trouble> {
+/// Runs that were heard, in the order in which they were given.
+#[derive(Default)]
+pub struct Heard {
+    pub runs: Vec<Collected>,
+    /// Why others were not.
+    pub refusals: Vec<Trouble>,
+}
+
+/// Hears runs, several at the same time.
+pub fn hear_all(sources: &[Source], failing: &Source, looping_sites: &BTreeSet<u64>, jobs: usize) -> Heard {
     let next = AtomicUsize::new(0);
-    let heard = Mutex::new(BTreeMap::new());
+    let answers = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs.min(sources.len()) {
             scope.spawn(|| {
-                while let Some((number, source)) = {
-                    let number = next.fetch_add(1, Ordering::SeqCst);
-                    sources.get(number).map(|source| (number, source))
-                } {
-                    let run = source.hear();
-                    heard.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(number, run);
+                while let Some((number, source)) = next_of(&next, sources) {
+                    let run = source.hear(looping_sites);
+                    answers.lock().unwrap_or_else(PoisonError::into_inner).insert(number, run);
                 }
             });
         }
     });
-    let heard = heard.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let runs = heard.into_iter().zip(sources);
-    let moved = |((_, run), source): ((usize, Result<Collected, Trouble>), &Source)| {
-        let mut run = run?;
-        move_code(&mut run, &source.recorded.space, &failing.recorded.space);
-        Ok(run)
-    };
-    runs.map(moved).collect()
+    let answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut heard = Heard::default();
+    for ((_, answer), source) in answers.into_iter().zip(sources) {
+        match answer {
+            Ok(mut run) => {
+                move_code(&mut run, &source.recorded.space, &failing.recorded.space);
+                heard.runs.push(run);
+            }
+            Err(trouble) => heard.refusals.push(trouble),
+        }
+    }
+    heard
 }
 
 /// Names instructions by where their modules lie in another space.

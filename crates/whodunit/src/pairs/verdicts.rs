@@ -164,7 +164,7 @@ impl Court<'_> {
         finding.threads = threads.into_iter().map(|thread| Thread { thread, ..Thread::default() }).collect();
         finding.variable = shown.first().map(|part| part.variable.clone());
         finding.failure = self.case.failure.as_ref().map(|text| Failure { text: text.clone(), ..Failure::default() });
-        finding.notes = self.notes(suspect, bug_type);
+        finding.grounds = self.grounds(suspect, bug_type);
         finding.evidence = Evidence {
             recording: Some(self.case.failing.name()),
             process: Some(self.case.failing.log),
@@ -189,12 +189,18 @@ impl Court<'_> {
         }
     }
 
-    fn notes(&self, suspect: &Suspect, bug_type: Option<BugType>) -> Vec<String> {
+    fn grounds(&self, suspect: &Suspect, bug_type: Option<BugType>) -> Vec<String> {
         let runs = &self.case.runs;
         let all = runs.n_passing();
         let why = match *suspect {
-            Suspect::Pair(_) => format!("Procedure I: none of {all} passing runs has this order of accesses."),
-            Suspect::Between { .. } => format!("Procedure I: none of {all} passing runs has an access in between."),
+            Suspect::Pair(pair) => match runs.times_in_passing(pair) {
+                0 => format!("Procedure I: none of {all} passing runs has this order of accesses."),
+                times => format!("Only {times} of {all} passing runs have this order of accesses."),
+            },
+            Suspect::Between { into, back } => match runs.times_together(into, back) {
+                0 => format!("Procedure I: none of {all} passing runs has an access in between."),
+                times => format!("Only {times} of {all} passing runs have an access in between."),
+            },
             Suspect::Missing(Missing { original, partner: None, .. }) => {
                 let times = runs.times_in_passing(original);
                 format!(
@@ -216,6 +222,7 @@ impl Court<'_> {
                 let how = match level {
                     Level::Pc => "never together",
                     Level::Tid => "never from one thread to another and back",
+                    Level::Loop => "never so with regard to the iterations of loops",
                 };
                 format!(
                     "Procedure III: of {all} passing runs, {one} have the one pair and {other} the other, but {how}."
