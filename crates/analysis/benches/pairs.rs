@@ -50,7 +50,7 @@ fn run(seed: u64, fails: bool) -> Collected {
         pairs.push(pair(PAIRS + 10, PAIRS + 20, (1, 2), PAIRS));
         pairs.push(pair(PAIRS + 20, PAIRS + 30, (2, 1), PAIRS));
     }
-    Collected { pairs, accesses: PAIRS, positions: Vec::new() }
+    Collected { pairs, accesses: PAIRS, executed: Vec::new(), positions: Vec::new() }
 }
 
 fn pair(head: u64, tail: u64, direction: (u32, u32), place: u64) -> SeenPair {

@@ -16,7 +16,8 @@
 //!   second between its ends: whoever sees the inner pair knows that the outer one is there. The paper gives the meaning and
 //!   an example (figure 3), and no way to tell; this one tells the example.
 //! - Threads are compared by how they change places in a couple, not by number: workers that share code are alike.
-//! - Procedure II leaves out pairs whose reverse the failing run has: then it did not end too soon for them.
+//! - Procedure II leaves out pairs whose reverse the failing run has, since then it did not end too soon for them; and those of
+//!   which it has not come to the access that would be the reverse's head, since that cannot have made it fail.
 //! - Where all procedures find nothing, pairs that hardly any passing run has are suspects, the rarest first.
 //! - A release of a block writes the bytes of the block that were accessed before.
 //!
@@ -26,6 +27,7 @@
 mod bug_types;
 mod collect;
 mod coupled;
+pub mod falcon;
 mod iterations;
 mod last;
 mod nesting;

@@ -3,6 +3,7 @@
 //! A run is a line of accesses in the paper's notation, in the order in which they happen: `1:W3y` is a write of `y` by
 //! statement 3 in thread 1.
 
+use analysis::pairs::falcon::{Pattern, SeenPattern, Windows, ranked};
 use analysis::pairs::{
     BugType, Collected, Collector, Couple, Deed, End, Level, PairKey, Runs, Scope, SeenPair, Suspect, coupled,
     coupled_by_loops, missing_in_failure, only_in_failure, rare, suspects,
@@ -24,6 +25,17 @@ fn heard_with_loops(run: &str) -> Collected {
 }
 
 fn heard_by(mut collector: Collector, run: &str) -> Collected {
+    tell(&mut collector, run);
+    collector.into_collected()
+}
+
+fn patterns(run: &str) -> Vec<SeenPattern> {
+    let mut windows = Windows::new(Scope::default());
+    tell(&mut windows, run);
+    windows.into_found()
+}
+
+fn tell(collector: &mut impl Listener, run: &str) {
     for number in 0..20 {
         collector.site(Site(number), u64::from(number));
     }
@@ -44,7 +56,6 @@ fn heard_by(mut collector: Collector, run: &str) -> Collected {
         let access = Access { address: variable(&access[digits + 1..]), size: 4, site, kind };
         collector.accesses(thread.parse().expect("a thread"), &[access]);
     }
-    collector.into_collected()
 }
 
 fn end(text: &str) -> End {
@@ -257,4 +268,28 @@ fn what_is_out_of_scope_makes_no_pairs() {
         }
     }
     assert_eq!(collector.into_collected().pairs, []);
+}
+
+#[test]
+fn falcon_ranks_patterns_by_how_rarely_runs_pass_with_them() {
+    let calm = "1:R1x 1:W2x 2:R1x 2:W2x";
+    let failing = patterns("1:R1x 2:R1x 2:W2x 1:W2x");
+    let passing = [patterns(calm), patterns(calm)];
+    let ranked = ranked(&failing, &passing);
+    let texts: Vec<String> = ranked.iter().map(|ranked| pattern(&ranked.seen.pattern)).collect();
+    assert_eq!(texts, ["W2-W2", "R1-W2-W2"]);
+    assert!(ranked.iter().all(|ranked| ranked.in_passing == 0 && (ranked.score - 1.0).abs() < 1e-9));
+}
+
+#[test]
+fn falcon_drops_a_read_behind_a_write_of_the_same_thread() {
+    assert_eq!(
+        patterns("1:W1x 1:R2x 2:W3x 1:R4x").iter().map(|seen| pattern(&seen.pattern)).collect::<Vec<_>>(),
+        ["W1-W3", "W3-R4", "W1-W3-R4"]
+    );
+}
+
+fn pattern(pattern: &Pattern) -> String {
+    let end = |end: &End| format!("{}{}", if end.deed == Deed::Read { 'R' } else { 'W' }, end.pc);
+    pattern.0.iter().map(end).collect::<Vec<_>>().join("-")
 }

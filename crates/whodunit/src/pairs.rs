@@ -11,6 +11,7 @@ use crate::findings_output;
 use crate::hunt::Ground;
 use crate::recordings::{Trouble, conclude};
 use crate::{pack, usage_error};
+use analysis::pairs::falcon::ranked;
 use analysis::pairs::{Level, Procedure, Runs, Suspect, coupled_by_loops, rare, suspects, turning_couples};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
@@ -65,6 +66,15 @@ impl ProcedureName {
     }
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// Access pairs, by three test procedures
+    #[default]
+    Locon,
+    /// Patterns of accesses to one location, by how rarely passing runs have them
+    Falcon,
+}
+
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
@@ -99,6 +109,9 @@ pub struct Arguments {
     /// One test procedure only [default: 1, and if it finds nothing 2 and 3]
     #[arg(long, value_name = "P", value_enum)]
     procedure: Option<ProcedureName>,
+    /// How runs are compared
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t, conflicts_with = "procedure")]
+    method: Method,
     #[command(flatten)]
     output: findings_output::OutputArguments,
     /// The program, searched in PATH unless it has a slash, and its arguments
@@ -198,6 +211,13 @@ fn judge(case: &Case, arguments: &Arguments) -> Result<Findings, Trouble> {
     findings.recording = Some(case.failing.name());
     if case.failing.recorded.threads.len() < 2 {
         findings.summary.text = Some(format!("{program} had one thread only, so threads have no pairs."));
+        return Ok(findings);
+    }
+    if arguments.method == Method::Falcon {
+        let failing = case.failing.patterns()?;
+        let passing = hearing::ask_all(&case.passing, arguments.jobs(), Source::patterns);
+        let passing: Vec<_> = passing.into_iter().flatten().collect();
+        verdicts::judge_patterns(&mut findings, &ranked(&failing, &passing), case)?;
         return Ok(findings);
     }
     let mut found = suspects(&case.runs, arguments.procedure());

@@ -6,6 +6,7 @@ pub mod pairs;
 pub mod races;
 
 use crate::inquiry::Inquiry;
+use analysis::pairs::Scope;
 use analysis::races::Surveyed;
 use engine::{Marks, Observation, Observer, Passed};
 use functions::Functions;
@@ -31,6 +32,8 @@ pub enum Study {
     Circumstances(Vec<races::Wanted>),
     /// Access pairs.
     Pairs(pairs::Wanted),
+    /// Patterns of accesses to one location.
+    Patterns(Scope),
 }
 
 /// A listener that has something to say in the end.
@@ -58,6 +61,7 @@ pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> 
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
+        Study::Patterns(scope) => Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses)),
         Study::Pairs(wanted) => {
             let detail = if wanted.looping_sites.is_empty() { Detail::Accesses } else { Detail::Calls };
             let student = pairs::collect(wanted, recording, log, &mut functions);

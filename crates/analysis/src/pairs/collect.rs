@@ -5,7 +5,7 @@ use super::nesting::{Iteration, LoopsAround, Nesting};
 use super::{Deed, End};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
@@ -33,6 +33,13 @@ pub struct Scope {
 impl Scope {
     fn is_in(ranges: &[Range<u64>], address: u64) -> bool {
         ranges.iter().any(|range| range.contains(&address))
+    }
+
+    /// Whether an access is to be looked at.
+    pub(super) fn concerns(&self, pc: u64, address: u64, is_locked: bool) -> bool {
+        !Scope::is_in(&self.ignored_code, pc)
+            && !(is_locked && Scope::is_in(&self.synchronising_code, pc))
+            && !Scope::is_in(&self.ignored_memory, address)
     }
 }
 
@@ -105,6 +112,9 @@ pub struct Collected {
     pub pairs: Vec<SeenPair>,
     /// How many accesses were looked at.
     pub accesses: u64,
+    /// The instructions that made them, in ascending order.
+    #[serde(default)]
+    pub executed: Vec<u64>,
     /// Iterations of loops that threads were in, the outermost first, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positions: Vec<Vec<Iteration>>,
@@ -115,6 +125,7 @@ struct SiteFacts {
     number: u32,
     is_ignored: bool,
     synchronises: bool,
+    is_executed: bool,
 }
 
 /// Keeps the pairs of a run.
@@ -241,8 +252,11 @@ impl Collector {
             occurrences: raw.occurrences.clone(),
         });
         let pairs = pairs.collect();
+        let executed: BTreeSet<u64> =
+            self.sites.iter().filter(|site| site.is_executed).map(|site| self.pcs[site.number as usize]).collect();
+        let executed = executed.into_iter().collect();
         let positions = self.loops.map(|loops| loops.nesting.positions).unwrap_or_default();
-        Collected { pairs, accesses: self.order, positions }
+        Collected { pairs, accesses: self.order, executed, positions }
     }
 
     /// Counts an access or a release.
@@ -283,6 +297,7 @@ impl Collector {
         if !self.is_of_concern(facts, access) {
             return;
         }
+        self.sites[access.site.0 as usize].is_executed = true;
         let past = Past { position: self.position(thread, facts.number), ..past };
         let (size, gathered) = (u64::from(access.size), &mut self.gathered);
         if access.kind.reads() {
@@ -338,8 +353,8 @@ impl Listener for Collector {
         let number = self.number_of(pc);
         let is_ignored = Scope::is_in(&self.scope.ignored_code, pc);
         let synchronises = Scope::is_in(&self.scope.synchronising_code, pc);
-        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false };
+        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };
         self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
-        self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises };
+        self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, is_executed: false };
     }
 }

@@ -80,7 +80,7 @@ pub fn missing_in_failure(runs: &Runs) -> Vec<Missing> {
             found.extend(partner.map(|partner| missing(original, Some(partner))));
         }
     }
-    found.retain(|missing| !runs.is_in_failure(missing.reversed));
+    found.retain(|missing| !runs.is_in_failure(missing.reversed) && runs.has_executed(missing.reversed.head.pc));
     found.sort_by_key(|missing| (runs.passing_order(missing.original), missing.original));
     found
 }

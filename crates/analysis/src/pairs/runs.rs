@@ -57,12 +57,15 @@ pub struct Runs {
     pub(super) passing: Vec<RunPairs>,
     /// When the failing run's pairs first came.
     first: FxHashMap<PairId, Occurrence>,
+    /// Instructions whose accesses the failing run made, in ascending order.
+    executed: Vec<u64>,
 }
 
 impl Runs {
     pub fn new(failing: &Collected) -> Runs {
         let mut runs = Runs::default();
         runs.failing = runs.run_pairs(failing);
+        runs.executed = failing.executed.clone();
         runs.first = failing.pairs.iter().map(|pair| (runs.ids[&key_of(pair)], pair.first)).collect();
         runs
     }
@@ -138,6 +141,11 @@ impl Runs {
 
     pub fn is_in_failure(&self, key: PairKey) -> bool {
         self.ids.get(&key).is_some_and(|id| self.failing.present.contains(*id))
+    }
+
+    /// Whether the failing run made an access of an instruction.
+    pub fn has_executed(&self, pc: u64) -> bool {
+        self.executed.binary_search(&pc).is_ok()
     }
 
     /// How many passing runs have a pair.

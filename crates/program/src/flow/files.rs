@@ -73,6 +73,11 @@ fn never_returns(name: &str) -> bool {
             && (!name.starts_with("_ZSt") || THROWING.iter().any(|part| name.contains(part)))
 }
 
+/// Compilers put what runs rarely into a function of its own: `work.cold` is part of `work`.
+fn whole_name(name: &str) -> &str {
+    name.split_once(".cold").map_or(name, |(whole, _)| whole)
+}
+
 /// One function of a module.
 struct Function<'a> {
     module: &'a Module,
@@ -98,9 +103,8 @@ impl Code for Function<'_> {
     }
 
     fn is_inside(&self, target: GuestAddress) -> bool {
-        // Compilers put what runs rarely into a function of its own: `work.cold`.
-        let part_of = |name: &str| name == self.name || name.split('.').next() == self.name.split('.').next();
-        self.code.function(self.module.file_vma(target)).is_some_and(|(_, name)| part_of(name))
+        let function = self.code.function(self.module.file_vma(target));
+        function.is_some_and(|(_, name)| whole_name(name) == whole_name(self.name))
     }
 }
 
@@ -126,7 +130,7 @@ impl Flows {
         let start = module.guest_address(start);
         let graph = self.graphs.entry(start).or_insert_with(|| {
             // A part that was put elsewhere belongs to the function that jumps there.
-            let whole = name.split('.').next().and_then(|name| code.functions.named(name));
+            let whole = (whole_name(name) != name).then(|| code.functions.named(whole_name(name))).flatten();
             let entry = whole.map_or(start, |whole| module.guest_address(whole));
             Graph::of(entry, &Function { module, code, name }).map(Arc::new)
         });

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-__attribute__((noinline)) int choose(int which, int value)
+__attribute__((noipa)) int choose(int which, int value)
 {
     switch (which) {
     case 0: return value * 3 + 1;
@@ -17,7 +17,7 @@ __attribute__((noinline)) int choose(int which, int value)
     return value + which;
 }
 
-__attribute__((noinline)) int nested(int rows, int columns)
+__attribute__((noipa)) int nested(int rows, int columns)
 {
     volatile int sum = 0;
     for (int row = 0; row < rows; row++)
@@ -26,7 +26,7 @@ __attribute__((noinline)) int nested(int rows, int columns)
     return sum;
 }
 
-__attribute__((noinline)) int checked(int value)
+__attribute__((noipa)) int checked(int value)
 {
     if (value < 0)
         abort();

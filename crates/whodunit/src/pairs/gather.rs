@@ -74,7 +74,9 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
         passing_runs(runs.n_passing()),
         runs.n_pairs()
     );
-    let failure = Some(failure.0.clone());
+    // Whoever hunts does not know that the command was turned round.
+    let has_ended_well = arguments.check.is_some() && failure.0.starts_with("--fail-if");
+    let failure = Some(if has_ended_well { "--check failed".to_owned() } else { failure.0.clone() });
     Ok(Gathered::Case(Box::new(Case { runs, failing, passing, failure, story, ground: Some(ground) })))
 }
 

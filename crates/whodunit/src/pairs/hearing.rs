@@ -8,6 +8,7 @@ use crate::recordings::Trouble;
 use crate::show::Recorded;
 use crate::study::Study;
 use crate::study::pairs::Wanted;
+use analysis::pairs::falcon::SeenPattern;
 use analysis::pairs::{Collected, Scope};
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
@@ -54,15 +55,24 @@ impl Source {
         let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
         collected.pairs.retain(|pair| {
             let ends = [pair.head.pc, pair.tail.pc];
-            ends.iter().any(|pc| self.is_own(*pc)) && ends.iter().all(|pc| is_code(*pc))
+            let is_own_memory = || self.is_own(pair.first.address);
+            ends.iter().all(|pc| is_code(*pc)) && (ends.iter().any(|pc| self.is_own(*pc)) || is_own_memory())
         });
         Ok(collected)
     }
 
-    /// Whether an instruction is the program's, or a library's that is not the system's heart.
-    fn is_own(&self, pc: u64) -> bool {
-        let module = self.recorded.space.locate(GuestAddress(pc)).map(|(module, _)| self.recorded.space.module(module));
+    /// Whether code or data is the program's, or a library's that is not the system's heart.
+    fn is_own(&self, address: u64) -> bool {
+        let module =
+            self.recorded.space.locate(GuestAddress(address)).map(|(module, _)| self.recorded.space.module(module));
         module.is_some_and(|module| ![LOADER, C_LIBRARY].iter().any(|system| module.name().starts_with(system)))
+    }
+
+    /// Falcon's patterns of the run.
+    pub fn patterns(&self) -> Result<Vec<SeenPattern>, Trouble> {
+        let mut patterns: Vec<SeenPattern> = self.ask(Study::Patterns(self.scope()))?;
+        patterns.retain(|seen| seen.pattern.0.iter().any(|end| self.is_own(end.pc)));
+        Ok(patterns)
     }
 
     fn scope(&self) -> Scope {
@@ -93,21 +103,8 @@ pub struct Heard {
 
 /// Hears runs, several at the same time.
 pub fn hear_all(sources: &[Source], failing: &Source, looping_sites: &BTreeSet<u64>, jobs: usize) -> Heard {
-    let next = AtomicUsize::new(0);
-    let answers = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(sources.len()) {
-            scope.spawn(|| {
-                while let Some((number, source)) = next_of(&next, sources) {
-                    let run = source.hear(looping_sites);
-                    answers.lock().unwrap_or_else(PoisonError::into_inner).insert(number, run);
-                }
-            });
-        }
-    });
-    let answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut heard = Heard::default();
-    for ((_, answer), source) in answers.into_iter().zip(sources) {
+    for (answer, source) in ask_all(sources, jobs, |source| source.hear(looping_sites)).into_iter().zip(sources) {
         match answer {
             Ok(mut run) => {
                 move_code(&mut run, &source.recorded.space, &failing.recorded.space);
@@ -117,6 +114,27 @@ pub fn hear_all(sources: &[Source], failing: &Source, looping_sites: &BTreeSet<u
         }
     }
     heard
+}
+
+/// Asks something about each run, several at the same time; the answers come in the order of the runs.
+pub fn ask_all<T: Send>(
+    sources: &[Source],
+    jobs: usize,
+    ask: impl Fn(&Source) -> Result<T, Trouble> + Sync,
+) -> Vec<Result<T, Trouble>> {
+    let next = AtomicUsize::new(0);
+    let answers = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.min(sources.len()) {
+            scope.spawn(|| {
+                while let Some((number, source)) = next_of(&next, sources) {
+                    let answer = ask(source);
+                    answers.lock().unwrap_or_else(PoisonError::into_inner).insert(number, answer);
+                }
+            });
+        }
+    });
+    answers.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 /// Names instructions by where their modules lie in another space.

@@ -6,6 +6,7 @@ use crate::races::names::Names;
 use crate::recordings::Trouble;
 use crate::study::Study;
 use crate::study::races::{Circumstance, Told, Wanted};
+use analysis::pairs::falcon::Ranked;
 use analysis::pairs::{BugType, Couple, Deed, End, Level, Missing, Moment, PairId, Runs, Suspect};
 use std::collections::BTreeSet;
 use trace::finding::{
@@ -17,7 +18,7 @@ const MOST_TOLD: usize = 20;
 
 const NOTES: [&str; 2] = [
     "Pairs that passing runs have rarely can be here by chance: more of them (--runs) tell.",
-    "Accesses within the C library count only where the other side is the program's.",
+    "Accesses of the C library count where the other side, or the variable, is the program's own.",
 ];
 
 /// An end of a suspect's pairs.
@@ -29,22 +30,58 @@ struct Part {
     address: u64,
 }
 
+/// How the parts of a charge belong together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The first comes right before the second.
+    Follows,
+    /// The second lies between two of a thread's.
+    Between,
+    /// The first should have come behind the second.
+    Missing,
+    /// Two pairs.
+    Couple,
+}
+
+/// What somebody is accused of, and why.
+struct Charge {
+    parts: Vec<Part>,
+    form: Form,
+    class: Class,
+    grounds: Vec<String>,
+}
+
 /// Adds what is to blame to the findings.
 pub fn judge(findings: &mut Findings, suspects: &[Suspect], case: &Case) -> Result<(), Trouble> {
-    let runs = &case.runs;
-    let told = &suspects[..suspects.len().min(MOST_TOLD)];
-    let parts: Vec<Vec<Part>> = told.iter().map(|suspect| parts(suspect, runs)).collect();
-    let circumstances = circumstances(&parts, case)?;
     let names = case.failing.names();
     let court = Court { case, names: &names };
-    let mut rest = circumstances.circumstances.into_iter();
-    for (suspect, parts) in told.iter().zip(&parts) {
-        let shown: Vec<Shown> = parts.iter().map(|part| court.shown(*part, rest.next().flatten())).collect();
-        findings.push(court.finding(suspect, &shown));
-    }
-    findings.summary.left_out = (suspects.len() - told.len()) as u64;
-    findings.summary.text = Some(case.story.clone());
-    findings.notes = NOTES.map(str::to_owned).to_vec();
+    let charges: Vec<Charge> = suspects.iter().take(MOST_TOLD).map(|suspect| court.charge(suspect)).collect();
+    court.pass_sentence(findings, &charges)?;
+    findings.summary.left_out = (suspects.len() - charges.len()) as u64;
+    Ok(())
+}
+
+/// Adds the patterns that Falcon suspects most.
+pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Case) -> Result<(), Trouble> {
+    let names = case.failing.names();
+    let court = Court { case, names: &names };
+    let all = case.passing.len();
+    let charge = |ranked: &Ranked<'_>| {
+        let ends = ranked.seen.pattern.0.iter().zip(&ranked.seen.moments);
+        let parts: Vec<Part> =
+            ends.map(|(end, moment)| Part { end: *end, moment: Some(*moment), address: ranked.seen.address }).collect();
+        let is_pair = parts.len() == 2;
+        let (score, times) = (ranked.score, ranked.in_passing);
+        Charge {
+            parts,
+            form: if is_pair { Form::Follows } else { Form::Between },
+            class: if is_pair { Class::OrderViolation } else { Class::AtomicityViolation },
+            grounds: vec![format!("Falcon: suspicion {score:.2}; {times} of {all} passing runs have this pattern.")],
+        }
+    };
+    let charges: Vec<Charge> = ranked.iter().take(MOST_TOLD).map(charge).collect();
+    court.pass_sentence(findings, &charges)?;
+    findings.summary.left_out = (ranked.len() - charges.len()) as u64;
     Ok(())
 }
 
@@ -75,13 +112,13 @@ fn place(runs: &Runs, id: PairId) -> u64 {
 }
 
 /// Stacks and values of all parts, in their order.
-fn circumstances(parts: &[Vec<Part>], case: &Case) -> Result<Told, Trouble> {
+fn circumstances(charges: &[Charge], case: &Case) -> Result<Told, Trouble> {
     let wanted = |part: &Part| {
         let moment = part.moment.unwrap_or(Moment { thread: 0, ordinal: 0, order: 0 });
         let (pc, address) = (part.end.pc, part.address);
         Wanted { thread: moment.thread, ordinal: moment.ordinal, pc, address, is_release: false }
     };
-    let wanted: Vec<Wanted> = parts.iter().flatten().map(wanted).collect();
+    let wanted: Vec<Wanted> = charges.iter().flat_map(|charge| &charge.parts).map(wanted).collect();
     if wanted.is_empty() { Ok(Told::default()) } else { case.failing.ask(Study::Circumstances(wanted)) }
 }
 
@@ -143,13 +180,35 @@ impl Court<'_> {
         shown
     }
 
-    fn finding(&self, suspect: &Suspect, shown: &[Shown]) -> Finding {
+    fn charge(&self, suspect: &Suspect) -> Charge {
         let bug_type = self.bug_type(suspect);
         let class = match bug_type {
             Some(bug_type) if bug_type.is_order_violation() => Class::OrderViolation,
             _ => Class::AtomicityViolation,
         };
-        let mut finding = Finding::suspected(class, &title(suspect, shown));
+        let form = match suspect {
+            Suspect::Pair(_) => Form::Follows,
+            Suspect::Between { .. } => Form::Between,
+            Suspect::Missing(_) => Form::Missing,
+            Suspect::Couple(..) => Form::Couple,
+        };
+        Charge { parts: parts(suspect, &self.case.runs), form, class, grounds: self.grounds(suspect, bug_type) }
+    }
+
+    /// Makes a finding of each charge, with stacks and names.
+    fn pass_sentence(&self, findings: &mut Findings, charges: &[Charge]) -> Result<(), Trouble> {
+        let mut circumstances = circumstances(charges, self.case)?.circumstances.into_iter();
+        for charge in charges {
+            let shown = charge.parts.iter().map(|part| self.shown(*part, circumstances.next().flatten()));
+            findings.push(self.finding(charge, &shown.collect::<Vec<_>>()));
+        }
+        findings.summary.text = Some(self.case.story.clone());
+        findings.notes = NOTES.map(str::to_owned).to_vec();
+        Ok(())
+    }
+
+    fn finding(&self, charge: &Charge, shown: &[Shown]) -> Finding {
+        let mut finding = Finding::suspected(charge.class, &title(charge.form, shown));
         for part in shown {
             let place = part.stack.first().cloned().unwrap_or_default();
             let thread = part.part.moment.map(|moment| moment.thread);
@@ -164,7 +223,7 @@ impl Court<'_> {
         finding.threads = threads.into_iter().map(|thread| Thread { thread, ..Thread::default() }).collect();
         finding.variable = shown.first().map(|part| part.variable.clone());
         finding.failure = self.case.failure.as_ref().map(|text| Failure { text: text.clone(), ..Failure::default() });
-        finding.grounds = self.grounds(suspect, bug_type);
+        finding.grounds = charge.grounds.clone();
         finding.evidence = Evidence {
             recording: Some(self.case.failing.name()),
             process: Some(self.case.failing.log),
@@ -251,18 +310,18 @@ fn at(place: &Place) -> String {
     }
 }
 
-fn title(suspect: &Suspect, shown: &[Shown]) -> String {
+fn title(form: Form, shown: &[Shown]) -> String {
     let (who, what): (Vec<String>, Vec<String>) = shown.iter().map(|part| (part.function(), part.name())).unzip();
     let deed = |number: usize| verb(shown[number].part.end.deed);
-    match suspect {
-        Suspect::Pair(_) => format!("{} {} {}, then {} {} it", who[0], deed(0), what[0], who[1], deed(1)),
-        Suspect::Between { .. } => {
+    match form {
+        Form::Follows => format!("{} {} {}, then {} {} it", who[0], deed(0), what[0], who[1], deed(1)),
+        Form::Between => {
             format!("{} {} {} between two accesses of {}", who[1], deed(1), what[1], who[0])
         }
-        Suspect::Missing(_) => {
+        Form::Missing => {
             format!("{} {} {} before {} {} it", who[0], deed(0), what[0], who[1], deed(1))
         }
-        Suspect::Couple(..) => {
+        Form::Couple => {
             let variables: BTreeSet<&String> = what.iter().collect();
             let variables: Vec<&str> = variables.into_iter().map(String::as_str).collect();
             format!("accesses to {} of {} and {} lie between each other", variables.join(" and "), who[0], who[1])

@@ -4,6 +4,7 @@ use super::Student;
 use super::functions::Functions;
 use super::races::Once;
 use crate::show::{self, Recorded};
+use analysis::pairs::falcon::Windows;
 use analysis::pairs::{Collector, LoopsAround, Scope};
 use engine::Mark;
 use program::flow::Flows;
@@ -36,6 +37,11 @@ pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut 
         collector = collector.with_loops(wanted.looping_sites.into_iter().collect(), around);
     }
     Once { listener: Some(collector), conclude: |collector: Collector| json!(collector.into_collected()) }
+}
+
+/// Falcon's patterns.
+pub fn patterns(scope: Scope) -> impl Student {
+    Once { listener: Some(Windows::new(scope)), conclude: |windows: Windows| json!(windows.into_found()) }
 }
 
 fn loops_around(flows: &mut Flows, pc: u64) -> Vec<u64> {
