@@ -64,7 +64,6 @@ fn pair(head: u64, tail: u64, direction: (u32, u32), place: u64) -> SeenPair {
         times: 1,
         directions: vec![direction],
         places: vec![place * 8],
-        is_widespread: false,
         occurrences: Vec::new(),
     }
 }

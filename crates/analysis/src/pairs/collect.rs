@@ -37,9 +37,9 @@ impl Scope {
 
     /// Whether an access is to be looked at.
     pub(super) fn concerns(&self, pc: u64, address: u64, is_locked: bool) -> bool {
-        !Scope::is_in(&self.ignored_code, pc)
-            && !(is_locked && Scope::is_in(&self.synchronising_code, pc))
-            && !Scope::is_in(&self.ignored_memory, address)
+        let is_lock = is_locked && Scope::is_in(&self.synchronising_code, pc);
+        let is_ignored = Scope::is_in(&self.ignored_code, pc) || Scope::is_in(&self.ignored_memory, address);
+        !is_lock && !is_ignored
     }
 }
 
@@ -98,8 +98,6 @@ pub struct SeenPair {
     pub directions: Vec<(Thread, Thread)>,
     /// A few of the addresses that it is about, in ascending order.
     pub places: Vec<u64>,
-    /// Whether it has more places than are kept.
-    pub is_widespread: bool,
     /// The first ones that differ, if iterations were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub occurrences: Vec<Placed>,
@@ -165,7 +163,6 @@ struct Raw {
     times: u64,
     directions: Vec<(Thread, Thread)>,
     places: Vec<u64>,
-    is_widespread: bool,
     occurrences: Vec<Placed>,
 }
 
@@ -183,7 +180,6 @@ impl Gathered {
                 times: 0,
                 directions: Vec::new(),
                 places: Vec::new(),
-                is_widespread: false,
                 occurrences: Vec::new(),
             });
         }
@@ -209,11 +205,10 @@ impl Raw {
         {
             self.directions.insert(place, occurrence.direction());
         }
-        if let Err(place) = self.places.binary_search(&occurrence.address) {
-            match self.places.len() < MOST_PLACES {
-                true => self.places.insert(place, occurrence.address),
-                false => self.is_widespread = true,
-            }
+        if let Err(place) = self.places.binary_search(&occurrence.address)
+            && self.places.len() < MOST_PLACES
+        {
+            self.places.insert(place, occurrence.address);
         }
     }
 }
@@ -248,7 +243,6 @@ impl Collector {
             times: raw.times,
             directions: raw.directions.clone(),
             places: raw.places.clone(),
-            is_widespread: raw.is_widespread,
             occurrences: raw.occurrences.clone(),
         });
         let pairs = pairs.collect();

@@ -118,10 +118,6 @@ impl Runs {
         self.facts.len()
     }
 
-    pub fn n_failing_pairs(&self) -> u64 {
-        self.failing.present.len()
-    }
-
     pub fn key(&self, id: PairId) -> PairKey {
         self.facts[id as usize].key
     }
