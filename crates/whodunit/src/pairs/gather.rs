@@ -188,13 +188,15 @@ struct Schedules<'a> {
     /// Of each way.
     tallies: [Tally; WAYS.len()],
     tried: u64,
+    /// How many passed and could not be replayed.
+    refused: u64,
 }
 
 impl Schedules<'_> {
     fn new<'a>(ground: &'a Ground, arguments: &'a Arguments, length: Length) -> Result<Schedules<'a>, Trouble> {
         let points = ground.points().map_err(Trouble::Refused)?.into_iter().collect();
         let tallies = [Tally::default(); WAYS.len()];
-        Ok(Schedules { ground, arguments, points, length, tallies, tried: 0 })
+        Ok(Schedules { ground, arguments, points, length, tallies, tried: 0, refused: 0 })
     }
 
     /// Adds passing runs until there are enough; tells them.
@@ -212,7 +214,8 @@ impl Schedules<'_> {
             sources.extend(wave);
             heard.runs.iter().for_each(|run| runs.add_passing(run));
             // A run that does not replay is of no use; if none does, somebody should know why.
-            if let (true, Some(trouble)) = (heard.runs.is_empty(), heard.refusals.into_iter().next()) {
+            self.refused += heard.refusals.len() as u64;
+            if let (0, Some(trouble)) = (runs.n_passing(), heard.refusals.into_iter().next()) {
                 return Err(trouble);
             }
             let now = (runs.n_pairs(), suspects(runs, self.arguments.procedure()));
@@ -225,8 +228,9 @@ impl Schedules<'_> {
         Ok(sources)
     }
 
+    /// How many runs were of no use.
     fn failed(&self) -> u64 {
-        self.tallies.iter().map(|tally| tally.failed).sum()
+        self.refused + self.tallies.iter().map(|tally| tally.failed).sum::<u64>()
     }
 
     fn open(&self, numbers: &[u64]) -> Result<Vec<Source>, Trouble> {

@@ -15,7 +15,7 @@ fn nothing_to_compare() {
     let place = Place::new("nothing", "s_counter");
     refuses(&place, &[], 2, "name a program to run, or recordings by --failing and --passing");
     refuses(&place, &["--failing", "x"], 2, "--passing");
-    refuses(&place, &["--", "./nowhere"], 127, "command not found");
+    refuses(&place, &["--", "nowhere-at-all"], 127, "command not found");
     refuses(&place, &["--", "/bin/true"], 3, "the program starts no threads");
     refuses(&place, &["-n", "2", "--check", "true", "--", "/bin/true"], 3, "the program starts no threads");
 }
