@@ -23,7 +23,8 @@ fn graphs(test: &str, function: &str) -> Vec<(Arc<Graph>, u64)> {
 fn tables_of_switches_are_read() {
     for (graph, start) in graphs("tables", "choose") {
         assert_eq!(graph.unread_jumps(), []);
-        assert_eq!(graph.entry().start, GuestAddress(start));
+        // The symbol may be that of the part that runs rarely, `choose.cold`: it belongs to the function.
+        assert!(graph.block_of(GuestAddress(start)).is_some());
         // Seven cases, of which compilers may make one of some.
         let widest = graph.blocks().iter().map(|block| block.successors.len()).max();
         assert!(widest >= Some(5), "{:x?}", graph.blocks());
