@@ -64,23 +64,34 @@ pub struct Runs {
 impl Runs {
     pub fn new(failing: &Collected) -> Runs {
         let mut runs = Runs::default();
-        runs.failing = runs.run_pairs(failing);
+        runs.failing = runs.run_pairs(failing, |_, _| {});
         runs.executed = failing.executed.clone();
         runs.first = failing.pairs.iter().map(|pair| (runs.ids[&key_of(pair)], pair.first)).collect();
         runs
     }
 
     pub fn add_passing(&mut self, run: &Collected) {
-        let pairs = self.run_pairs(run);
-        for pair in &run.pairs {
-            let id = self.ids[&key_of(pair)];
-            self.facts[id as usize].passing_order.get_or_insert(pair.first.tail.order);
-        }
+        let pairs = self.run_pairs(run, |facts, pair| {
+            facts.passing_order.get_or_insert(pair.first.tail.order);
+        });
         self.passing.push(pairs);
     }
 
-    fn run_pairs(&mut self, run: &Collected) -> RunPairs {
-        let numbered = run.pairs.iter().map(|pair| (self.intern(pair), self.intern_directions(&pair.directions)));
+    fn run_pairs(&mut self, run: &Collected, note: impl Fn(&mut Facts, &SeenPair)) -> RunPairs {
+        let mut next: PairId = 0;
+        let mut last: (&[Direction], DirectionsId) = (&[], self.intern_directions(&[]));
+        let numbered = run.pairs.iter().map(|pair| {
+            // Runs have their pairs in about the same order, so the next number is worth a look before any table is.
+            let is_next = self.facts.get(next as usize).is_some_and(|facts| facts.key == key_of(pair));
+            let id = if is_next { next } else { self.intern(pair) };
+            next = id + 1;
+            note(&mut self.facts[id as usize], pair);
+            // Neighbours mostly have the same.
+            if last.0 != pair.directions {
+                last = (&pair.directions, self.intern_directions(&pair.directions));
+            }
+            (id, last.1)
+        });
         let mut numbered: Vec<(PairId, DirectionsId)> = numbered.collect();
         numbered.sort_unstable();
         // A hand-made run may name a pair twice.
