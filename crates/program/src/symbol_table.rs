@@ -62,6 +62,15 @@ impl SymbolTable {
         SymbolTable { symbols }
     }
 
+    /// Where the symbols are, in ascending order.
+    pub fn starts(&self) -> impl Iterator<Item = FileVma> + '_ {
+        self.symbols.iter().map(|symbol| FileVma(symbol.address))
+    }
+
+    pub fn named(&self, name: &str) -> Option<FileVma> {
+        self.symbols.iter().find(|symbol| symbol.name == name).map(|symbol| FileVma(symbol.address))
+    }
+
     /// The symbol that covers an address. One without a size reaches up to the next symbol of its section.
     pub fn covering(&self, address: FileVma) -> Option<Near<'_>> {
         let past = self.symbols.partition_point(|symbol| symbol.address <= address.0);

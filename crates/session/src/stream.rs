@@ -180,6 +180,7 @@ impl<L: Listener> Flat for Teller<L> {
                 self.calls.stored(self.thread, value, base, stack);
                 Vec::new()
             }
+            (Mark::LoopHeader, _) => vec![Event::LoopHeader { pc }],
             (Mark::Tail, &[argument, stack]) => self.calls.jumped(self.thread, argument, stack),
             _ => Vec::new(),
         };

@@ -172,6 +172,9 @@ pub struct Finding {
     /// How often it was seen.
     #[serde(default = "once")]
     pub count: u64,
+    /// What it was concluded from, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grounds: Vec<String>,
     /// What may be missing or wrong in this finding, one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -208,6 +211,7 @@ impl Finding {
             sides: Vec::new(),
             both_orders: None,
             count: once(),
+            grounds: Vec::new(),
             notes: Vec::new(),
             evidence: Evidence::default(),
             rerun: None,

@@ -91,6 +91,8 @@ pub enum Event {
     Called { site: u64, target: u64, return_address: u64, stack: u64 },
     /// A function returned, on request.
     Returned { target: u64 },
+    /// An iteration of a loop is about to begin at this instruction, on request.
+    LoopHeader { pc: u64 },
     /// A system call has been answered.
     SystemCall { number: u64, result: u64 },
 }

@@ -20,7 +20,10 @@ mod stem;
 mod text;
 mod witness;
 
+pub use ground::{Ground, NoRun, Quarry, Trial};
 pub use hunted::serve;
+pub use order::Tactic;
+pub use search::{Plan, search};
 pub use witness::own_place;
 
 use crate::findings_output::{Format, OutputArguments};
@@ -29,10 +32,8 @@ use crate::{faults, record, search as path, status, usage_error, voice};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use engine::Program;
-use ground::{Ground, NoRun, Quarry};
 use nix::sys::signal::{SigSet, Signal};
 use program::source::SourceCache;
-use search::Plan;
 use shrink::Effort;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -145,7 +146,7 @@ pub struct Arguments {
 }
 
 /// The user wants to stop.
-static STOP: AtomicBool = AtomicBool::new(false);
+pub static STOP: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: &Arguments) -> ExitCode {
     let quarry = match quarry(arguments) {
@@ -206,7 +207,7 @@ fn quarry(arguments: &Arguments) -> Result<Quarry, ExitCode> {
 }
 
 /// From now on an interrupt ends the hunt, not the process. To be called before there are other threads.
-fn listen_for_the_end() {
+pub fn listen_for_the_end() {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
     if signals.thread_block().is_err() {
         return;

@@ -18,6 +18,7 @@ mod machine;
 mod memory;
 mod naming;
 mod pack;
+mod pairs;
 mod place;
 mod races;
 mod record;
@@ -97,6 +98,10 @@ enum Verb {
     LastWrite(last_write::Arguments),
     /// List the data races of a recording: both accesses with stacks, values and locks
     Races(races::Arguments),
+    /// Compare a failing run with passing ones: which accesses of threads met in another order
+    #[command(override_usage = "whodunit pairs [OPTIONS] [--] PROG [ARGS]...\n       \
+                                whodunit pairs [OPTIONS] --failing REC --passing REC...")]
+    Pairs(pairs::Arguments),
     /// Show findings that were kept as JSON, or write them in another format
     Render(render::Arguments),
     /// Tell what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
@@ -130,6 +135,7 @@ fn main() -> ExitCode {
         Verb::Rm(arguments) => rm::run(arguments),
         Verb::LastWrite(arguments) => last_write::run(&arguments),
         Verb::Races(arguments) => races::run(&arguments),
+        Verb::Pairs(arguments) => pairs::run(&arguments),
         Verb::Render(arguments) => render::run(&arguments),
         Verb::Trace(arguments) => tracing::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),

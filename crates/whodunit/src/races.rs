@@ -106,13 +106,13 @@ fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Finding
     Ok((findings, recording))
 }
 
-fn user_name(folder: &Path) -> String {
+pub fn user_name(folder: &Path) -> String {
     // A path needs no store.
     Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder))
 }
 
 /// The process image to look at: the one that was asked for, or the first with several threads.
-fn subject(recording: &Recording, asked: Option<u32>) -> Result<(u32, Recorded), String> {
+pub fn subject(recording: &Recording, asked: Option<u32>) -> Result<(u32, Recorded), String> {
     if let Some(log) = asked {
         let recorded = show::recorded(recording, log);
         return recorded

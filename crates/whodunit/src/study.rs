@@ -3,11 +3,13 @@
 mod count;
 mod functions;
 pub mod lines;
+pub mod pairs;
 pub mod races;
 pub mod steps;
 
 use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
+use analysis::pairs::Scope;
 use analysis::races::Surveyed;
 use engine::{Marks, Observation, Observer, Passed};
 use functions::Functions;
@@ -35,6 +37,10 @@ pub enum Study {
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
     Steps(Vec<steps::Wanted>),
+    /// Access pairs.
+    Pairs(pairs::Wanted),
+    /// Patterns of accesses to one location.
+    Patterns(Scope),
 }
 
 /// A listener that has something to say in the end.
@@ -49,7 +55,7 @@ struct Studying<S> {
 }
 
 pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log: u32) -> Box<dyn Inquiry> {
-    let functions = Functions::of(recording, log, allocators);
+    let mut functions = Functions::of(recording, log, allocators);
     match study {
         Study::Lines(selection) => {
             let detail = lines::Lines::detail(&selection);
@@ -63,6 +69,12 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
+        }
+        Study::Patterns(scope) => Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses)),
+        Study::Pairs(wanted) => {
+            let detail = if wanted.looping_sites.is_empty() { Detail::Accesses } else { Detail::Calls };
+            let student = pairs::collect(wanted, recording, log, &mut functions);
+            Box::new(Studying::new(student, functions, detail))
         }
     }
 }

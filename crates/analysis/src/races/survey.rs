@@ -83,7 +83,7 @@ impl Survey {
     fn note(&mut self, runner: &mut Runner, event: &Event) {
         match *event {
             Event::FutexWord { address } => self.atomics.add(&self.blocks, address, 4),
-            Event::Called { .. } | Event::Returned { .. } | Event::SystemCall { .. } => {}
+            Event::Called { .. } | Event::Returned { .. } | Event::LoopHeader { .. } | Event::SystemCall { .. } => {}
             Event::Allocated { address, size, .. } => {
                 self.blocks.allocate(address, size);
             }

@@ -48,6 +48,8 @@ pub enum Mark {
     Tail,
     /// A store of the register `value` to where the register `base` points: both, and RSP.
     Store { value: u8, base: u8 },
+    /// The first instruction of a loop: RSP.
+    LoopHeader,
 }
 
 impl Mark {
@@ -57,6 +59,7 @@ impl Mark {
             Mark::Entry => ([7, 6, 2, 1, 4], 5),
             Mark::Exit => ([0, 4, 0, 0, 0], 2),
             Mark::Tail => ([7, 4, 0, 0, 0], 2),
+            Mark::LoopHeader => ([4, 0, 0, 0, 0], 1),
             Mark::Store { value, base } => ([value, base, 4, 0, 0], 3),
         };
         registers.into_iter().take(count)
@@ -65,6 +68,7 @@ impl Mark {
     /// How many words are written down.
     pub fn words(self) -> usize {
         match self {
+            Mark::LoopHeader => 1,
             Mark::Entry => 6,
             Mark::Exit | Mark::Tail => 2,
             Mark::Store { .. } => 3,

@@ -3,6 +3,7 @@
 mod common;
 mod damage;
 mod facts;
+mod flow;
 mod languages;
 mod material;
 mod spaces;

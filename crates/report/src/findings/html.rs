@@ -85,6 +85,7 @@ fn article(number: usize, finding: &Finding, sources: &mut SourceCache, look: &L
             (steps(finding, sources, look))
             (guilty_lines(finding, sources, look))
             (stacks(finding, look))
+            (notes("Why this is told", &finding.grounds))
             (notes("What may be missing here", &finding.notes))
             (commands(finding))
         }

@@ -102,6 +102,9 @@ fn result(finding: &Finding, rules: &[Class], fingerprint: &str, locations: &mut
             "notes": finding.notes,
         },
     });
+    if !finding.grounds.is_empty() {
+        result["properties"]["grounds"] = json!(finding.grounds);
+    }
     let related = related(finding, locations);
     add(&mut result, "relatedLocations", related);
     let flows = Vec::from_iter((!finding.steps.is_empty()).then(|| flow(finding, locations)));

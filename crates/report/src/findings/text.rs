@@ -28,6 +28,7 @@ pub(super) fn render(findings: &Findings, sources: &mut SourceCache, look: &Look
         page.part(|page| page.lines.extend(columns::table(finding, sources, look)));
         page.sources(finding, sources);
         words::stacks(finding, look).iter().for_each(|told| page.stack(told));
+        page.notes("Why this is told:", &finding.grounds);
         page.notes("What may be missing here:", &finding.notes);
         page.commands(finding);
         page.lines.push(String::new());

@@ -1,10 +1,11 @@
 //! Where a hunt takes place: a folder in memory, with a folder for each schedule under way.
 
 use super::failure::{self, Failure};
-use super::order::{Answer, Ended, Order, Tactic};
+use super::order::{Answer, Ended, Order, Tactic, read_points};
 use super::runner::Runner;
 use crate::{faults, status};
 use sched::{Course, FaultKinds};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -109,6 +110,10 @@ impl Ground {
         fs::write(self.points_file(), lines)
     }
 
+    pub fn points(&self) -> Result<BTreeSet<u64>, String> {
+        read_points(&self.points_file())
+    }
+
     fn place_of(&self, number: u64) -> PathBuf {
         self.folder.join(number.to_string())
     }
@@ -118,7 +123,7 @@ impl Ground {
         !self.quarry.faults.is_empty()
     }
 
-    /// The recording of a run that failed.
+    /// The recording of a run that was kept.
     pub fn recording_of(&self, number: u64) -> PathBuf {
         self.place_of(number).join("recording")
     }
@@ -156,23 +161,29 @@ impl Ground {
 
     /// Runs one schedule. What it leaves stays only if it failed.
     pub fn run(&self, runner: &mut Runner, trial: Trial) -> Result<Run, NoRun> {
-        let place = self.place_of(trial.number);
-        fs::create_dir(&place)?;
-        self.run_there(runner, trial, self.order(trial, &place), &place)
+        let run = self.run_and_keep(runner, trial);
+        self.keep_failure(trial, run)
     }
 
-    /// The same with the choices of a course instead of the tactic's.
+    /// The same; what it leaves stays in any case.
+    pub fn run_and_keep(&self, runner: &mut Runner, trial: Trial) -> Result<Run, NoRun> {
+        let place = self.place_of(trial.number);
+        fs::create_dir(&place)?;
+        self.run_in(runner, trial, &self.order(trial, &place), &place)
+    }
+
+    /// Runs one schedule with the choices of a course instead of the tactic's.
     pub fn follow(&self, runner: &mut Runner, trial: Trial, course: &Course) -> Result<Run, NoRun> {
         let place = self.place_of(trial.number);
         fs::create_dir(&place)?;
         let path = place.join("course");
         fs::write(&path, serde_json::to_vec(course).map_err(io::Error::from)?)?;
         let order = Order { course: Some(path), ..self.order(trial, &place) };
-        self.run_there(runner, trial, order, &place)
+        let run = self.run_in(runner, trial, &order, &place);
+        self.keep_failure(trial, run)
     }
 
-    fn run_there(&self, runner: &mut Runner, trial: Trial, order: Order, place: &Path) -> Result<Run, NoRun> {
-        let run = self.run_in(runner, trial, &order, place);
+    fn keep_failure(&self, trial: Trial, run: Result<Run, NoRun>) -> Result<Run, NoRun> {
         if !run.as_ref().is_ok_and(|run| run.failure.is_some()) {
             self.clear(trial.number);
         }

@@ -1,7 +1,7 @@
 //! What a process that runs one schedule is told, and what it tells back.
 
 use crate::settings::DEFAULT_QUANTUM;
-use sched::{Course, Delay, Delays, Follow, Pair, Pct, Policy, Pos, ReadsFrom, RoundRobin, Step, Steps, Walk};
+use sched::{Course, Delay, Delays, Follow, Pair, Pct, Policy, Pos, Random, ReadsFrom, RoundRobin, Step, Steps, Walk};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,10 @@ pub enum Tactic {
         quantum: u64,
     },
     Walk,
+    /// Any thread that can run, after about so many events.
+    Slices {
+        quantum: u64,
+    },
     Pct {
         depth: u32,
         /// About how many steps a run has.
@@ -42,6 +46,7 @@ impl Tactic {
             Tactic::Ordinary => Box::new(RoundRobin::new(quantum)),
             Tactic::RoundRobin { quantum } => Box::new(RoundRobin::new(quantum)),
             Tactic::Walk => Box::new(Walk::new(seed)),
+            Tactic::Slices { quantum } => Box::new(Random::new(seed, quantum)),
             Tactic::Pct { depth, steps } => Box::new(Pct::new(seed, depth, steps)),
             Tactic::Pos => Box::new(Pos::new(seed)),
             Tactic::ReadsFrom { pairs } => {
@@ -60,6 +65,7 @@ impl Tactic {
         match self {
             Tactic::Ordinary | Tactic::RoundRobin { .. } => "round-robin",
             Tactic::Walk => "random",
+            Tactic::Slices { .. } => "slices",
             Tactic::Pct { .. } => "pct",
             Tactic::Pos => "pos",
             Tactic::ReadsFrom { .. } => "rff",

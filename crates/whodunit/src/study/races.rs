@@ -38,8 +38,8 @@ impl Classes {
 
 /// A listener that is taken apart in the end.
 pub struct Once<L, F> {
-    listener: Option<L>,
-    conclude: F,
+    pub listener: Option<L>,
+    pub conclude: F,
 }
 
 impl<L: Listener, F: Send> Listener for Once<L, F> {

@@ -132,7 +132,7 @@ impl From<AccessKind> for Mode {
 }
 
 impl What {
-    /// None for calls and returns, which need to be followed.
+    /// None for calls and returns, which need to be followed, and for loops, which nobody asks for here.
     pub fn of(event: &Event) -> Option<What> {
         Some(match *event {
             Event::Created { child } => What::Create { child },
@@ -148,7 +148,7 @@ impl What {
             Event::Mapped { address, size } => What::Map { address, size },
             Event::FutexWord { address } => What::FutexWord { address },
             Event::SystemCall { number, result } => What::SystemCall { number, result },
-            Event::Called { .. } | Event::Returned { .. } => return None,
+            Event::Called { .. } | Event::Returned { .. } | Event::LoopHeader { .. } => return None,
         })
     }
 

@@ -1,0 +1,61 @@
+//! Causes by comparing one failing run with many passing ones: pairs of accesses by which threads meet.
+//!
+//! After LOCON (Wang and others, ASE 2014). An access pair is an immediate dependence between two threads: an access of one
+//! (the head), and the next one of another to the same bytes (the tail), of which at least one writes. A [`Collector`] hears
+//! a run and keeps its pairs; [`Runs`] holds those of many; the test procedures compare them:
+//!
+//! - I ([`only_in_failure`]): pairs of the failing run that no passing run has.
+//! - II ([`missing_in_failure`]): pairs that every passing run has, or that always came with another, and that the failing
+//!   run lacks, since it ended too soon: their reverse is to blame.
+//! - III ([`coupled`]): two pairs, each known from passing runs, that never came together there; judged by instruction alone,
+//!   by how threads change (tid), or by iterations of loops too.
+//!
+//! It differs in this:
+//!
+//! - A pair is *predictable* by another where both lead from the same thread to the same other one and the first holds the
+//!   second between its ends: whoever sees the inner pair knows that the outer one is there. The paper gives the meaning and
+//!   an example (figure 3), and no way to tell; this one tells the example.
+//! - Threads are compared by how they change places in a couple, not by number: workers that share code are alike.
+//! - Procedure II leaves out pairs whose reverse the failing run has, since then it did not end too soon for them; and those of
+//!   which it has not come to the access that would be the reverse's head, since that cannot have made it fail.
+//! - Where all procedures find nothing, pairs that hardly any passing run has are suspects, the rarest first.
+//! - A release of a block writes the bytes of the block that were accessed before.
+//!
+//! May miss: bugs of more than two pairs; failures whose order passing runs had too, by luck. May wrongly report: pairs so
+//! rare that no passing run happened to have them; pairs of stacks that threads take over from each other.
+
+mod bug_types;
+mod collect;
+mod coupled;
+pub mod falcon;
+mod iterations;
+mod last;
+mod nesting;
+mod procedures;
+mod runs;
+mod suspects;
+
+pub use bug_types::BugType;
+pub use collect::{Collected, Collector, Moment, Occurrence, Placed, Scope, SeenPair};
+pub use coupled::{Couple, Level, coupled, turning_couples};
+pub use iterations::coupled_by_loops;
+pub use nesting::{Iteration, LoopsAround};
+pub use procedures::{Missing, missing_in_failure, only_in_failure};
+pub use runs::{Direction, PairId, PairKey, Runs};
+pub use suspects::{Procedure, Suspect, rare, suspects};
+
+use serde::{Deserialize, Serialize};
+
+/// What an end of a pair does to memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Deed {
+    Read,
+    Write,
+}
+
+/// An end of a pair: an instruction, and what it does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct End {
+    pub pc: u64,
+    pub deed: Deed,
+}

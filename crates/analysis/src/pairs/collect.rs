@@ -1,0 +1,354 @@
+//! Hearing a run: which pairs it has.
+
+use super::last::{LastAccesses, Past};
+use super::nesting::{Iteration, LoopsAround, Nesting};
+use super::{Deed, End};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
+
+/// How many bytes' addresses of a pair are kept, to tell variables apart.
+const MOST_PLACES: usize = 4;
+/// How many pairs of threads are kept of a pair.
+const MOST_DIRECTIONS: usize = 64;
+/// How many occurrences of a pair are kept with their iterations.
+const MOST_OCCURRENCES: usize = 256;
+
+/// The position of accesses whose iterations nobody asked for.
+const UNPLACED: u32 = u32::MAX;
+
+/// What is of no concern.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// Code whose accesses are not looked at.
+    pub ignored_code: Vec<Range<u64>>,
+    /// Code that synchronises: its locked instructions are not looked at.
+    pub synchronising_code: Vec<Range<u64>>,
+    /// Memory that belongs to libraries alone.
+    pub ignored_memory: Vec<Range<u64>>,
+}
+
+impl Scope {
+    fn is_in(ranges: &[Range<u64>], address: u64) -> bool {
+        ranges.iter().any(|range| range.contains(&address))
+    }
+
+    /// Whether an access is to be looked at.
+    pub(super) fn concerns(&self, pc: u64, address: u64, is_locked: bool) -> bool {
+        let is_lock = is_locked && Scope::is_in(&self.synchronising_code, pc);
+        let is_ignored = Scope::is_in(&self.ignored_code, pc) || Scope::is_in(&self.ignored_memory, address);
+        !is_lock && !is_ignored
+    }
+}
+
+/// An access of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    pub thread: Thread,
+    /// Which of the thread's accesses and releases of blocks, counted from 1.
+    pub ordinal: u64,
+    /// Its place among all accesses of the run.
+    pub order: u64,
+}
+
+/// Both ends of a pair, at one of the times when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occurrence {
+    pub head: Moment,
+    pub tail: Moment,
+    /// The first byte that both access.
+    pub address: u64,
+}
+
+impl Occurrence {
+    pub fn direction(&self) -> (Thread, Thread) {
+        (self.head.thread, self.tail.thread)
+    }
+
+    /// Whether this pair is there because `inner` is: it leads from the same thread to the same other one, and holds both
+    /// ends of `inner` between its own.
+    pub fn holds(&self, inner: &Occurrence) -> bool {
+        let is_around = self.head.order <= inner.head.order && inner.tail.order <= self.tail.order;
+        self.direction() == inner.direction()
+            && is_around
+            && (self.head.order, self.tail.order) != (inner.head.order, inner.tail.order)
+    }
+}
+
+/// An occurrence with the iterations that its ends are in, by numbers of [`Collected::positions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    pub from: Thread,
+    pub to: Thread,
+    pub head: u32,
+    pub tail: u32,
+}
+
+/// A pair of one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenPair {
+    pub head: End,
+    pub tail: End,
+    /// When it first came.
+    pub first: Occurrence,
+    pub times: u64,
+    /// From which thread to which, in ascending order; not all if there are very many.
+    pub directions: Vec<(Thread, Thread)>,
+    /// A few of the addresses that it is about, in ascending order.
+    pub places: Vec<u64>,
+    /// The first ones that differ, if iterations were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub occurrences: Vec<Placed>,
+}
+
+/// What was heard of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected {
+    /// In the order in which they first came.
+    pub pairs: Vec<SeenPair>,
+    /// How many accesses were looked at.
+    pub accesses: u64,
+    /// The instructions that made them, in ascending order.
+    #[serde(default)]
+    pub executed: Vec<u64>,
+    /// Iterations of loops that threads were in, the outermost first, if they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub positions: Vec<Vec<Iteration>>,
+}
+
+#[derive(Clone, Copy)]
+struct SiteFacts {
+    number: u32,
+    is_ignored: bool,
+    synchronises: bool,
+    is_executed: bool,
+}
+
+/// Keeps the pairs of a run.
+pub struct Collector {
+    scope: Scope,
+    /// By the stream's numbers.
+    sites: Vec<SiteFacts>,
+    /// Instructions by the numbers that pairs know them by.
+    pcs: Vec<u64>,
+    numbers: FxHashMap<u64, u32>,
+    last: LastAccesses,
+    blocks: BTreeMap<u64, u64>,
+    ordinals: FxHashMap<Thread, u64>,
+    order: u64,
+    gathered: Gathered,
+    loops: Option<Loops>,
+}
+
+/// What is kept where iterations are asked for.
+struct Loops {
+    nesting: Nesting,
+    /// The instructions that they are asked for.
+    sites: FxHashSet<u64>,
+}
+
+/// Pairs by the numbers of their instructions.
+#[derive(Default)]
+struct Gathered {
+    numbers: FxHashMap<(u32, Deed, u32, Deed), usize>,
+    pairs: Vec<Raw>,
+}
+
+struct Raw {
+    head: (u32, Deed),
+    tail: (u32, Deed),
+    first: Occurrence,
+    times: u64,
+    directions: Vec<(Thread, Thread)>,
+    places: Vec<u64>,
+    occurrences: Vec<Placed>,
+}
+
+impl Gathered {
+    fn add(&mut self, head: (Past, Deed), tail: (Past, Deed), address: u64) {
+        let key = (head.0.number, head.1, tail.0.number, tail.1);
+        let moment = |past: Past| Moment { thread: past.thread, ordinal: past.ordinal, order: past.order };
+        let occurrence = Occurrence { head: moment(head.0), tail: moment(tail.0), address };
+        let number = *self.numbers.entry(key).or_insert(self.pairs.len());
+        if number == self.pairs.len() {
+            self.pairs.push(Raw {
+                head: (head.0.number, head.1),
+                tail: (tail.0.number, tail.1),
+                first: occurrence,
+                times: 0,
+                directions: Vec::new(),
+                places: Vec::new(),
+                occurrences: Vec::new(),
+            });
+        }
+        self.pairs[number].note(occurrence);
+        if head.0.position != UNPLACED && tail.0.position != UNPLACED {
+            let (from, to) = occurrence.direction();
+            self.pairs[number].place(Placed { from, to, head: head.0.position, tail: tail.0.position });
+        }
+    }
+}
+
+impl Raw {
+    fn place(&mut self, placed: Placed) {
+        if self.occurrences.len() < MOST_OCCURRENCES && self.occurrences.last() != Some(&placed) {
+            self.occurrences.push(placed);
+        }
+    }
+
+    fn note(&mut self, occurrence: Occurrence) {
+        self.times += 1;
+        if let Err(place) = self.directions.binary_search(&occurrence.direction())
+            && self.directions.len() < MOST_DIRECTIONS
+        {
+            self.directions.insert(place, occurrence.direction());
+        }
+        if let Err(place) = self.places.binary_search(&occurrence.address)
+            && self.places.len() < MOST_PLACES
+        {
+            self.places.insert(place, occurrence.address);
+        }
+    }
+}
+
+impl Collector {
+    pub fn new(scope: Scope) -> Collector {
+        Collector {
+            scope,
+            sites: Vec::new(),
+            pcs: Vec::new(),
+            numbers: FxHashMap::default(),
+            last: LastAccesses::default(),
+            blocks: BTreeMap::new(),
+            ordinals: FxHashMap::default(),
+            order: 0,
+            gathered: Gathered::default(),
+            loops: None,
+        }
+    }
+
+    /// Keeps the iterations of these instructions' accesses too. The stream has to tell calls, returns and loops.
+    pub fn with_loops(self, sites: FxHashSet<u64>, around: LoopsAround) -> Collector {
+        Collector { loops: Some(Loops { nesting: Nesting::new(around), sites }), ..self }
+    }
+
+    pub fn into_collected(self) -> Collected {
+        let end = |(number, deed): (u32, Deed)| End { pc: self.pcs[number as usize], deed };
+        let pairs = self.gathered.pairs.iter().map(|raw| SeenPair {
+            head: end(raw.head),
+            tail: end(raw.tail),
+            first: raw.first,
+            times: raw.times,
+            directions: raw.directions.clone(),
+            places: raw.places.clone(),
+            occurrences: raw.occurrences.clone(),
+        });
+        let pairs = pairs.collect();
+        let executed: BTreeSet<u64> =
+            self.sites.iter().filter(|site| site.is_executed).map(|site| self.pcs[site.number as usize]).collect();
+        let executed = executed.into_iter().collect();
+        let positions = self.loops.map(|loops| loops.nesting.positions).unwrap_or_default();
+        Collected { pairs, accesses: self.order, executed, positions }
+    }
+
+    /// Counts an access or a release.
+    fn next(&mut self, thread: Thread, number: u32) -> Past {
+        let ordinal = self.ordinals.entry(thread).or_default();
+        *ordinal += 1;
+        self.order += 1;
+        Past { thread, number, ordinal: *ordinal, order: self.order, position: UNPLACED }
+    }
+
+    /// The number of the iterations that an access is in.
+    fn position(&mut self, thread: Thread, number: u32) -> u32 {
+        let pc = self.pcs[number as usize];
+        match &mut self.loops {
+            Some(loops) if loops.sites.contains(&pc) => loops.nesting.position(thread, pc),
+            _ => UNPLACED,
+        }
+    }
+
+    fn follow(&mut self, thread: Thread, event: &Event) {
+        let Some(Loops { nesting, .. }) = &mut self.loops else { return };
+        match *event {
+            Event::LoopHeader { pc } => nesting.header(thread, pc),
+            Event::Called { site, return_address, stack, .. } => nesting.called(thread, site, stack, return_address),
+            Event::Returned { target } => nesting.returned(thread, target),
+            _ => {}
+        }
+    }
+
+    fn is_of_concern(&self, facts: SiteFacts, access: &Access) -> bool {
+        let is_lock = facts.synchronises && access.kind == AccessKind::Atomic;
+        !facts.is_ignored && !is_lock && !Scope::is_in(&self.scope.ignored_memory, access.address)
+    }
+
+    fn access(&mut self, thread: Thread, access: &Access) {
+        let facts = self.sites[access.site.0 as usize];
+        let past = self.next(thread, facts.number);
+        if !self.is_of_concern(facts, access) {
+            return;
+        }
+        self.sites[access.site.0 as usize].is_executed = true;
+        let past = Past { position: self.position(thread, facts.number), ..past };
+        let (size, gathered) = (u64::from(access.size), &mut self.gathered);
+        if access.kind.reads() {
+            let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Read), at);
+            self.last.access(access.address, size, Deed::Read, past, pair);
+        }
+        if access.kind.writes() {
+            let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Write), at);
+            self.last.access(access.address, size, Deed::Write, past, pair);
+        }
+    }
+
+    fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
+        let number = self.number_of(pc);
+        let past = self.next(thread, number);
+        let Some(size) = self.blocks.remove(&address) else { return };
+        let gathered = &mut self.gathered;
+        let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Write), at);
+        self.last.overwrite(address, size, past, pair);
+    }
+
+    /// The number of an instruction among those of pairs. Releases have no site of their own in the stream.
+    fn number_of(&mut self, pc: u64) -> u32 {
+        let fresh = self.pcs.len() as u32;
+        let number = *self.numbers.entry(pc).or_insert(fresh);
+        if number == fresh {
+            self.pcs.push(pc);
+        }
+        number
+    }
+}
+
+impl Listener for Collector {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        for access in accesses {
+            self.access(thread, access);
+        }
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        match *event {
+            Event::Allocated { address, size, .. } => {
+                self.blocks.insert(address, size);
+                self.last.forget(address, size);
+            }
+            Event::Freed { address, site } => self.freed(thread, address, site),
+            Event::Mapped { address, size } => self.last.forget(address, size),
+            _ => self.follow(thread, event),
+        }
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        let number = self.number_of(pc);
+        let is_ignored = Scope::is_in(&self.scope.ignored_code, pc);
+        let synchronises = Scope::is_in(&self.scope.synchronising_code, pc);
+        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };
+        self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
+        self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, is_executed: false };
+    }
+}

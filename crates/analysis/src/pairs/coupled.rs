@@ -1,0 +1,200 @@
+//! Test procedure III: two pairs that are known one by one, and never came together in a passing run.
+//!
+//! Pairs that the same passing runs have, with the same directions, are alike to this procedure; so groups of them are
+//! compared, not pairs. Where there are more groups than can be, the rarest are.
+
+use super::runs::{Direction, DirectionsId, PairId, Runs};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// More couples than these help nobody.
+const MOST_COUPLES: usize = 20_000;
+/// How many groups of pairs are compared with each other.
+const MOST_GROUPS: usize = 4000;
+
+/// How closely a passing run must match for a couple to count as known from it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    /// Both pairs, by their instructions.
+    Pc,
+    /// The same, with one pair from a thread to another and the other pair back.
+    Tid,
+    /// The same, with the accesses of each thread in the same iterations of loops, or in different ones.
+    Loop,
+}
+
+/// Two pairs of the failing run, in the order in which they came.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Couple {
+    pub first: PairId,
+    pub second: PairId,
+}
+
+/// Test procedure III at a level: couples that no passing run has, without those that only foretell others, in the order in
+/// which they were complete.
+///
+/// Loops need more than [`Runs`] hold: see [`super::coupled_by_loops`]. Here they are judged as threads are.
+pub fn coupled(runs: &Runs, level: Level) -> Vec<Couple> {
+    let found = Comparison::new(runs, level).couples(Comparison::never_together);
+    without_foretelling(runs, found)
+}
+
+/// Couples of the failing run that passing runs may have as well, at the level tid: what is to be looked at more closely.
+pub fn turning_couples(runs: &Runs) -> Vec<Couple> {
+    Comparison::new(runs, Level::Tid).couples(|_, _, _| true)
+}
+
+/// For each passing run, how a pair came there.
+type Profile = Vec<Option<DirectionsId>>;
+
+struct Group {
+    profile: Profile,
+    /// In ascending order.
+    pairs: Vec<PairId>,
+}
+
+struct Comparison<'a> {
+    runs: &'a Runs,
+    level: Level,
+    groups: Vec<Group>,
+    failing: FxHashMap<PairId, DirectionsId>,
+    /// Whether two sets of directions fit together, as far as it has been asked.
+    fitting: FxHashMap<(DirectionsId, DirectionsId), bool>,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(runs: &'a Runs, level: Level) -> Comparison<'a> {
+        let groups = groups(runs);
+        Comparison { runs, level, groups, failing: runs.failing_directions(), fitting: FxHashMap::default() }
+    }
+
+    /// The couples of all groups that `is_wanted` says.
+    fn couples(mut self, is_wanted: impl Fn(&mut Self, usize, usize) -> bool) -> Vec<Couple> {
+        let mut couples = Vec::new();
+        for one in 0..self.groups.len() {
+            for other in one..self.groups.len() {
+                if is_wanted(&mut self, one, other) {
+                    self.couple_groups(one, other, &mut couples);
+                }
+                if couples.len() >= MOST_COUPLES {
+                    break;
+                }
+            }
+        }
+        couples.sort_by_key(|couple| self.completed(couple));
+        couples.truncate(MOST_COUPLES);
+        couples
+    }
+
+    fn couple_groups(&mut self, one: usize, other: usize, couples: &mut Vec<Couple>) {
+        let (firsts, seconds) = (self.groups[one].pairs.clone(), self.groups[other].pairs.clone());
+        for &first in &firsts {
+            for &second in seconds.iter().filter(|second| one != other || first < **second) {
+                if couples.len() < MOST_COUPLES && self.runs.are_apart(first, second) && self.in_failure(first, second)
+                {
+                    couples.push(self.ordered(first, second));
+                }
+            }
+        }
+    }
+
+    fn in_failure(&mut self, one: PairId, other: PairId) -> bool {
+        match (self.failing.get(&one), self.failing.get(&other)) {
+            (Some(&one), Some(&other)) => self.fit(one, other),
+            _ => false,
+        }
+    }
+
+    fn never_together(&mut self, one: usize, other: usize) -> bool {
+        (0..self.runs.n_passing()).all(|run| match (self.groups[one].profile[run], self.groups[other].profile[run]) {
+            (Some(one), Some(other)) => self.level != Level::Pc && !self.fit(one, other),
+            _ => true,
+        })
+    }
+
+    /// Whether two pairs with these directions are of two threads; at the level tid, from one to the other and back.
+    fn fit(&mut self, one: DirectionsId, other: DirectionsId) -> bool {
+        let (runs, level) = (self.runs, self.level);
+        *self.fitting.entry((one, other)).or_insert_with(|| {
+            let others = runs.directions(other);
+            let fits = |&(from, to): &Direction| {
+                others.contains(&(to, from)) || level == Level::Pc && others.contains(&(from, to))
+            };
+            runs.directions(one).iter().any(fits)
+        })
+    }
+
+    fn order_of(&self, pair: PairId) -> (u64, u64) {
+        self.runs.first(pair).map_or((u64::MAX, u64::MAX), |first| (first.tail.order, first.head.order))
+    }
+
+    fn ordered(&self, one: PairId, other: PairId) -> Couple {
+        let (first, second) = if self.order_of(one) <= self.order_of(other) { (one, other) } else { (other, one) };
+        Couple { first, second }
+    }
+
+    fn completed(&self, couple: &Couple) -> ((u64, u64), (u64, u64), Couple) {
+        (self.order_of(couple.second), self.order_of(couple.first), *couple)
+    }
+}
+
+/// The pairs that are in the failing run and in some passing one, by how they came in passing runs.
+fn groups(runs: &Runs) -> Vec<Group> {
+    let common = runs.in_some_passing() & &runs.failing.present;
+    let place: FxHashMap<PairId, usize> = common.iter().enumerate().map(|(place, id)| (id, place)).collect();
+    let mut profiles: Vec<Profile> = vec![vec![None; runs.n_passing()]; place.len()];
+    for (number, run) in runs.passing.iter().enumerate() {
+        for (id, directions) in run.present.iter().zip(&run.directions) {
+            if let Some(place) = place.get(&id) {
+                profiles[*place][number] = Some(*directions);
+            }
+        }
+    }
+    let mut groups: BTreeMap<Profile, Vec<PairId>> = BTreeMap::new();
+    for (id, profile) in common.iter().zip(profiles) {
+        groups.entry(profile).or_default().push(id);
+    }
+    let mut groups: Vec<Group> = groups.into_iter().map(|(profile, pairs)| Group { profile, pairs }).collect();
+    groups.sort_by_key(|group| (group.profile.iter().flatten().count(), group.pairs[0]));
+    groups.truncate(MOST_GROUPS);
+    groups
+}
+
+/// Drops couples with a pair by which a pair of another couple is predictable, the last ones first.
+pub(super) fn without_foretelling(runs: &Runs, couples: Vec<Couple>) -> Vec<Couple> {
+    let pairs: BTreeSet<PairId> = couples.iter().flat_map(|couple| [couple.first, couple.second]).collect();
+    let foretold = foretold(runs, &pairs);
+    let mut uses: BTreeMap<PairId, usize> = BTreeMap::new();
+    for pair in couples.iter().flat_map(|couple| [couple.first, couple.second]) {
+        *uses.entry(pair).or_default() += 1;
+    }
+    let mut kept = couples;
+    let mut is_kept: Vec<bool> = vec![true; kept.len()];
+    for (place, couple) in kept.iter().enumerate().rev() {
+        let members = [couple.first, couple.second];
+        let mut predicted = members.iter().filter_map(|member| foretold.get(member)).flatten();
+        let is_dropped = predicted.any(|pair| !members.contains(pair) && uses.get(pair).is_some_and(|uses| *uses > 0));
+        if is_dropped {
+            is_kept[place] = false;
+            members.iter().for_each(|member| {
+                uses.entry(*member).and_modify(|uses| *uses -= 1);
+            });
+        }
+    }
+    let mut fates = is_kept.into_iter();
+    kept.retain(|_| fates.next().unwrap_or(true));
+    kept
+}
+
+/// For each pair, those that are predictable by it.
+fn foretold(runs: &Runs, pairs: &BTreeSet<PairId>) -> BTreeMap<PairId, Vec<PairId>> {
+    let mut foretold: BTreeMap<PairId, Vec<PairId>> = BTreeMap::new();
+    let occurrences: Vec<_> = pairs.iter().filter_map(|id| Some((*id, *runs.first(*id)?))).collect();
+    for (inner_id, inner) in &occurrences {
+        let outer = occurrences.iter().filter(|(_, outer)| outer.holds(inner)).map(|(id, _)| *id);
+        // Passing runs can gainsay it.
+        let outer = outer.filter(|id| runs.times_together(*id, *inner_id) == runs.times_in_passing(*inner_id));
+        foretold.insert(*inner_id, outer.collect());
+    }
+    foretold
+}

@@ -1,0 +1,181 @@
+//! Who accessed each byte last: the heads of pairs that are still to come.
+
+use super::Deed;
+use rustc_hash::FxHashMap;
+use trace::stream::Thread;
+
+/// Memory is kept in pieces of so many bytes, with masks of them.
+pub(super) const GRANULE: u64 = 8;
+/// Of a longer access, only so many granules are looked at.
+const LONGEST: u64 = 1 << 16;
+
+/// An access that may become a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Past {
+    pub thread: Thread,
+    /// That of its instruction.
+    pub number: u32,
+    /// Which of its thread's accesses and releases.
+    pub ordinal: u64,
+    /// Its place among all accesses of the run.
+    pub order: u64,
+    /// In which iterations its thread was, if that is wanted.
+    pub position: u32,
+}
+
+/// The same bytes of a granule, which have been accessed alike.
+#[derive(Clone, Debug)]
+struct Slot {
+    mask: u8,
+    write: Option<Past>,
+    /// Each thread's last read since the write, in the order of their first ones.
+    reads: Vec<Past>,
+}
+
+impl Slot {
+    fn has_read(&self, thread: Thread) -> bool {
+        self.reads.iter().any(|read| read.thread == thread)
+    }
+
+    fn read(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
+        if let Some(read) = self.reads.iter_mut().find(|read| read.thread == past.thread) {
+            *read = past;
+            return;
+        }
+        if let Some(write) = self.write.filter(|write| write.thread != past.thread) {
+            pair(write, Deed::Write);
+        }
+        self.reads.push(past);
+    }
+
+    fn write(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
+        for read in self.reads.iter().filter(|read| read.thread != past.thread) {
+            pair(*read, Deed::Read);
+        }
+        // Where one of both threads has read in between, that read is the nearer end.
+        if let Some(write) = self.write.filter(|write| write.thread != past.thread)
+            && !self.has_read(write.thread)
+            && !self.has_read(past.thread)
+        {
+            pair(write, Deed::Write);
+        }
+        self.write = Some(past);
+        self.reads.clear();
+    }
+}
+
+#[derive(Default)]
+pub(super) struct LastAccesses {
+    granules: FxHashMap<u64, Vec<Slot>>,
+}
+
+impl LastAccesses {
+    /// An access; tells each pair that it is the tail of, with the first byte that both ends access.
+    pub fn access(&mut self, address: u64, size: u64, deed: Deed, past: Past, mut pair: impl FnMut(Past, Deed, u64)) {
+        for (number, mask) in pieces(address, size) {
+            let slots = self.granules.entry(number).or_default();
+            separate(slots, mask);
+            for slot in slots.iter_mut().filter(|slot| slot.mask & mask != 0) {
+                let at = number * GRANULE + u64::from(slot.mask.trailing_zeros());
+                match deed {
+                    Deed::Read => slot.read(past, |head, deed| pair(head, deed, at)),
+                    Deed::Write => slot.write(past, |head, deed| pair(head, deed, at)),
+                }
+            }
+        }
+    }
+
+    /// Writes the bytes of a range that anybody has accessed.
+    pub fn overwrite(&mut self, address: u64, size: u64, past: Past, mut pair: impl FnMut(Past, Deed, u64)) {
+        for (number, mask) in pieces(address, size) {
+            let Some(slots) = self.granules.get_mut(&number) else { continue };
+            for slot in slots.iter_mut().filter(|slot| slot.mask & !mask == 0) {
+                let at = number * GRANULE + u64::from(slot.mask.trailing_zeros());
+                slot.write(past, |head, deed| pair(head, deed, at));
+            }
+        }
+    }
+
+    /// The memory is another one from now on.
+    pub fn forget(&mut self, address: u64, size: u64) {
+        let (first, last) = (address / GRANULE, address.saturating_add(size.max(1) - 1) / GRANULE);
+        if last - first > self.granules.len() as u64 {
+            self.granules.retain(|number, _| !(first..=last).contains(number));
+        } else {
+            (first..=last).for_each(|number| {
+                self.granules.remove(&number);
+            });
+        }
+    }
+}
+
+/// Makes sure that every slot lies within the mask or apart from it, and that the mask is covered.
+fn separate(slots: &mut Vec<Slot>, mask: u8) {
+    let mut covered = 0;
+    for idx in 0..slots.len() {
+        let (inside, outside) = (slots[idx].mask & mask, slots[idx].mask & !mask);
+        covered |= inside;
+        if inside != 0 && outside != 0 {
+            let rest = Slot { mask: outside, ..slots[idx].clone() };
+            slots[idx].mask = inside;
+            slots.push(rest);
+        }
+    }
+    if covered != mask {
+        slots.push(Slot { mask: mask & !covered, write: None, reads: Vec::new() });
+    }
+}
+
+/// The granules of a range, each with a mask of the bytes that are in it.
+fn pieces(address: u64, size: u64) -> impl Iterator<Item = (u64, u8)> {
+    let last_byte = address.saturating_add(size.max(1) - 1);
+    let (first, last) = (address / GRANULE, last_byte / GRANULE);
+    (first..=last.min(first.saturating_add(LONGEST))).map(move |number| {
+        let from = if number == first { address % GRANULE } else { 0 };
+        let to = if number == last { last_byte % GRANULE } else { GRANULE - 1 };
+        (number, (0xff_u8 << from) & (0xff_u8 >> (GRANULE - 1 - to)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn past(thread: Thread, order: u64) -> Past {
+        Past { thread, number: order as u32, ordinal: order, order, position: 0 }
+    }
+
+    #[test]
+    fn masks_follow_bytes() {
+        assert_eq!(pieces(0x10, 8).collect::<Vec<_>>(), [(2, 0xff)]);
+        assert_eq!(pieces(0x14, 4).collect::<Vec<_>>(), [(2, 0xf0)]);
+        assert_eq!(pieces(0x16, 4).collect::<Vec<_>>(), [(2, 0xc0), (3, 0x03)]);
+        assert_eq!(pieces(u64::MAX, 8).count(), 1);
+    }
+
+    #[test]
+    fn neighbours_do_not_meet_and_overlaps_do() {
+        let mut last = LastAccesses::default();
+        let mut pairs = Vec::new();
+        let accesses = [(1, 0x10, 4), (2, 0x14, 4), (2, 0x10, 8), (1, 0x16, 1)];
+        for (order, (thread, address, size)) in accesses.into_iter().enumerate() {
+            let past = past(thread, order as u64);
+            last.access(address, size, Deed::Write, past, |head, _, at| pairs.push((head.order, order, at)));
+        }
+        assert_eq!(pairs, [(0, 2, 0x10), (2, 3, 0x16)]);
+    }
+
+    #[test]
+    fn released_memory_is_another() {
+        let mut last = LastAccesses::default();
+        let mut pairs = 0;
+        last.access(0x10, 4, Deed::Write, past(1, 0), |_, _, _| pairs += 1);
+        last.overwrite(0x10, 64, past(2, 1), |head, deed, at| {
+            assert_eq!((head.order, deed, at), (0, Deed::Write, 0x10));
+            pairs += 1;
+        });
+        last.forget(0x10, 64);
+        last.access(0x10, 4, Deed::Write, past(1, 2), |_, _, _| pairs += 1);
+        assert_eq!(pairs, 1);
+    }
+}

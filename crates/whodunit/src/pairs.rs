@@ -1,0 +1,248 @@
+//! `whodunit pairs`: a failing run against passing ones.
+//!
+//! Runs come from recordings that users name, or from schedules of a program (`gather`). Each is replayed and heard
+//! (`hearing`); what the comparison blames becomes findings (`verdicts`).
+
+mod gather;
+mod hearing;
+mod verdicts;
+
+use crate::findings_output;
+use crate::hunt::Ground;
+use crate::recordings::{Trouble, conclude};
+use crate::{pack, usage_error};
+use analysis::pairs::falcon::ranked;
+use analysis::pairs::{Level, Procedure, Runs, Suspect, coupled_by_loops, rare, suspects, turning_couples};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, ValueEnum};
+use hearing::Source;
+use program::source::SourceCache;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use trace::finding::Findings;
+
+const AFTER_HELP: &str = "\
+An access pair: a thread accesses memory right after another thread did, and one of them writes. What is to blame has pairs
+that passing runs lack (procedure I), lacks pairs that they have (II), or has two together that they never have (III).
+
+With PROG, the program is hunted until a run fails, and run on until enough runs pass or more of them change nothing. With
+--failing and --passing, the runs are given; they must be of one program with the same input.
+
+EXIT STATUS:
+  0    nothing is to blame, or no run failed
+  1    something is
+  2    the command line is wrong
+  3    there is nothing to compare, or this machine stands in the way
+  126  PROG cannot be executed
+  127  PROG was not found
+
+EXAMPLES:
+  whodunit pairs -- ./queue-test
+  whodunit pairs --runs 30 --check 'grep -q ^total=120$' -- ./sum
+  whodunit pairs --failing queue-test-7 --passing queue-test-1 queue-test-2 queue-test-3";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProcedureName {
+    /// Pairs that only the failing run has
+    #[value(name = "1")]
+    First,
+    /// Pairs that only the failing run lacks
+    #[value(name = "2")]
+    Second,
+    /// Two pairs that only the failing run has together
+    #[value(name = "3")]
+    Third,
+}
+
+impl ProcedureName {
+    fn procedure(self) -> Procedure {
+        match self {
+            ProcedureName::First => Procedure::I,
+            ProcedureName::Second => Procedure::II,
+            ProcedureName::Third => Procedure::III,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// Access pairs, by three test procedures
+    #[default]
+    Locon,
+    /// Patterns of accesses to one location, by how rarely passing runs have them
+    Falcon,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// A recording of a run that failed
+    #[arg(long, value_name = "REC", requires = "passing", conflicts_with = "command")]
+    failing: Option<OsString>,
+    /// Recordings of runs that passed
+    #[arg(long, value_name = "REC", num_args = 1.., requires = "failing")]
+    passing: Vec<OsString>,
+    /// How many passing runs to compare with, at most
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = RangedU64ValueParser::<u64>::new().range(1..=100_000))]
+    runs: u64,
+    /// How many schedules to try until one fails
+    #[arg(short = 'n', long = "schedules", value_name = "N", default_value_t = 1000,
+          value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    schedules: u64,
+    /// The seed of the first schedule; each other one has the next
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How many runs are made and heard at the same time [default: the number of processors]
+    #[arg(short, long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// A shell command that succeeds if a run has passed; it gets the program's output on standard input
+    #[arg(long, value_name = "CMD")]
+    check: Option<OsString>,
+    /// The program must write just this to standard output
+    #[arg(long, value_name = "FILE")]
+    expect_output: Option<PathBuf>,
+    /// What the program reads on standard input, instead of nothing
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// One test procedure only [default: 1, and if it finds nothing 2 and 3]
+    #[arg(long, value_name = "P", value_enum)]
+    procedure: Option<ProcedureName>,
+    /// How runs are compared
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t, conflicts_with = "procedure")]
+    method: Method,
+    #[command(flatten)]
+    output: findings_output::OutputArguments,
+    /// The program, searched in PATH unless it has a slash, and its arguments
+    #[arg(value_name = "PROG ARGS", trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+impl Arguments {
+    fn jobs(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(all, |jobs| jobs as usize)
+    }
+
+    fn procedure(&self) -> Option<Procedure> {
+        self.procedure.map(ProcedureName::procedure)
+    }
+}
+
+/// The runs that are compared, and where they come from.
+struct Case {
+    runs: Runs,
+    failing: Source,
+    passing: Vec<Source>,
+    /// How it failed, as far as is known.
+    failure: Option<String>,
+    /// What was done to get the runs.
+    story: String,
+    /// Where the passing runs are kept, if they were gathered.
+    #[expect(dead_code, reason = "the recordings are there as long as this is")]
+    ground: Option<Ground>,
+}
+
+/// How gathering runs ends.
+enum Gathered {
+    Case(Box<Case>),
+    /// There is nothing to compare: the sentence that says so, and the exit status.
+    Nothing(String, u8),
+}
+
+pub fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.failing.is_none() && arguments.command.is_empty() {
+        return usage_error(
+            "name a program to run, or recordings by --failing and --passing; try: whodunit pairs --help",
+        );
+    }
+    let case = arguments.output.prepare().and_then(|output| Ok((output, gathered(arguments)?)));
+    match case {
+        Ok((output, Gathered::Case(case))) => {
+            let sources = SourceCache::with_copies(pack::copies_of(&case.failing.recording));
+            match judge(&case, arguments) {
+                Ok(findings) => output.give(&findings, sources),
+                Err(trouble) => conclude(Err(trouble)),
+            }
+        }
+        Ok((_, Gathered::Nothing(sentence, status))) => {
+            crate::recordings::say_refusal(&sentence);
+            ExitCode::from(status)
+        }
+        Err(trouble) => conclude(Err(trouble)),
+    }
+}
+
+fn gathered(arguments: &Arguments) -> Result<Gathered, Trouble> {
+    match &arguments.failing {
+        Some(failing) => given(failing, arguments),
+        None => gather::gather(arguments),
+    }
+}
+
+/// The runs of recordings that were named.
+fn given(failing: &OsString, arguments: &Arguments) -> Result<Gathered, Trouble> {
+    let open = |name: &OsString| Source::open(pack::open(name).map_err(Trouble::Refused)?);
+    let failing = open(failing)?;
+    let passing: Vec<Source> = arguments.passing.iter().map(open).collect::<Result<_, _>>()?;
+    if let Some(other) = passing.iter().find(|source| source.recorded.program() != failing.recorded.program()) {
+        let (one, other) = (failing.recorded.program(), other.recorded.program());
+        let sentence = format!("the runs are of different programs, {one} and {other}; compare runs of one");
+        return Err(Trouble::Refused(sentence));
+    }
+    let mut runs = Runs::new(&failing.hear(&BTreeSet::new())?);
+    let heard = hearing::hear_all(&passing, &failing, &BTreeSet::new(), arguments.jobs());
+    if let Some(trouble) = heard.refusals.into_iter().next() {
+        return Err(trouble);
+    }
+    heard.runs.iter().for_each(|run| runs.add_passing(run));
+    let story = format!("1 failing run and {}.", passing_runs(runs.n_passing()));
+    Ok(Gathered::Case(Box::new(Case { runs, failing, passing, failure: None, story, ground: None })))
+}
+
+fn passing_runs(number: usize) -> String {
+    format!("{number} passing run{}", if number == 1 { "" } else { "s" })
+}
+
+fn judge(case: &Case, arguments: &Arguments) -> Result<Findings, Trouble> {
+    let program = case.failing.recorded.program();
+    let mut findings = Findings::new("pairs", &program);
+    findings.recording = Some(case.failing.name());
+    if case.failing.recorded.threads.len() < 2 {
+        findings.summary.text = Some(format!("{program} had one thread only, so threads have no pairs."));
+        return Ok(findings);
+    }
+    if arguments.method == Method::Falcon {
+        let failing = case.failing.patterns()?;
+        let passing = hearing::ask_all(&case.passing, arguments.jobs(), Source::patterns);
+        let passing: Vec<_> = passing.into_iter().flatten().collect();
+        verdicts::judge_patterns(&mut findings, &ranked(&failing, &passing), case)?;
+        return Ok(findings);
+    }
+    let mut found = suspects(&case.runs, arguments.procedure());
+    let is_settled = found.iter().any(|suspect| suspect.procedure() != Procedure::II);
+    if !is_settled && arguments.procedure().is_none_or(|asked| asked == Procedure::III) {
+        found.extend(by_loops(case, arguments)?);
+    }
+    if found.is_empty() && arguments.procedure().is_none() {
+        found = rare(&case.runs);
+    }
+    verdicts::judge(&mut findings, &found, case)?;
+    Ok(findings)
+}
+
+/// Procedure III at the level of loops, for which all runs are heard once more.
+fn by_loops(case: &Case, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
+    let couples = turning_couples(&case.runs);
+    let pairs = couples.iter().flat_map(|couple| [couple.first, couple.second]);
+    let keys = pairs.map(|pair| case.runs.key(pair));
+    let sites: BTreeSet<u64> = keys.flat_map(|key| [key.head.pc, key.tail.pc]).collect();
+    if sites.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failing = case.failing.hear(&sites)?;
+    let passing = hearing::hear_all(&case.passing, &case.failing, &sites, arguments.jobs()).runs;
+    let found = coupled_by_loops(&case.runs, &failing, &passing);
+    Ok(found.into_iter().map(|couple| Suspect::Couple(couple, Level::Loop)).collect())
+}

@@ -1,0 +1,330 @@
+//! From suspects in numbers to findings.
+
+use super::Case;
+use crate::naming::Memory;
+use crate::races::names::Names;
+use crate::recordings::Trouble;
+use crate::study::Study;
+use crate::study::races::{Circumstance, Told, Wanted};
+use analysis::pairs::falcon::Ranked;
+use analysis::pairs::{BugType, Couple, Deed, End, Level, Missing, Moment, PairId, Runs, Suspect};
+use std::collections::BTreeSet;
+use trace::finding::{
+    Address, Cause, Class, Evidence, Failure, Finding, Findings, Next, Place, Side, Step, Thread, Variable,
+};
+
+/// More findings than these help nobody; the rest is counted.
+const MOST_TOLD: usize = 20;
+
+const NOTES: [&str; 2] = [
+    "Pairs that passing runs have rarely can be here by chance: more of them (--runs) tell.",
+    "Accesses of the C library count where the other side, or the variable, is the program's own.",
+];
+
+/// An end of a suspect's pairs.
+#[derive(Clone, Copy)]
+struct Part {
+    end: End,
+    /// When it came in the failing run, if it did.
+    moment: Option<Moment>,
+    address: u64,
+}
+
+/// How the parts of a charge belong together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The first comes right before the second.
+    Follows,
+    /// The second lies between two of a thread's.
+    Between,
+    /// The first should have come behind the second.
+    Missing,
+    /// Two pairs.
+    Couple,
+}
+
+/// What somebody is accused of, and why.
+struct Charge {
+    parts: Vec<Part>,
+    form: Form,
+    class: Class,
+    grounds: Vec<String>,
+}
+
+/// Adds what is to blame to the findings.
+pub fn judge(findings: &mut Findings, suspects: &[Suspect], case: &Case) -> Result<(), Trouble> {
+    let names = case.failing.names();
+    let court = Court { case, names: &names };
+    let charges: Vec<Charge> = suspects.iter().take(MOST_TOLD).map(|suspect| court.charge(suspect)).collect();
+    court.pass_sentence(findings, &charges)?;
+    findings.summary.left_out = (suspects.len() - charges.len()) as u64;
+    Ok(())
+}
+
+/// Adds the patterns that Falcon suspects most.
+pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Case) -> Result<(), Trouble> {
+    let names = case.failing.names();
+    let court = Court { case, names: &names };
+    let all = case.passing.len();
+    let charge = |ranked: &Ranked<'_>| {
+        let ends = ranked.seen.pattern.0.iter().zip(&ranked.seen.moments);
+        let parts: Vec<Part> =
+            ends.map(|(end, moment)| Part { end: *end, moment: Some(*moment), address: ranked.seen.address }).collect();
+        let is_pair = parts.len() == 2;
+        let (score, times) = (ranked.score, ranked.in_passing);
+        Charge {
+            parts,
+            form: if is_pair { Form::Follows } else { Form::Between },
+            class: if is_pair { Class::OrderViolation } else { Class::AtomicityViolation },
+            grounds: vec![format!("Falcon: suspicion {score:.2}; {times} of {all} passing runs have this pattern.")],
+        }
+    };
+    let charges: Vec<Charge> = ranked.iter().take(MOST_TOLD).map(charge).collect();
+    court.pass_sentence(findings, &charges)?;
+    findings.summary.left_out = (ranked.len() - charges.len()) as u64;
+    Ok(())
+}
+
+fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
+    let ends = |id: PairId| {
+        let (key, first) = (runs.key(id), runs.first(id));
+        let address = first.map_or_else(|| place(runs, id), |first| first.address);
+        let part = |end, moment| Part { end, moment, address };
+        [part(key.head, first.map(|first| first.head)), part(key.tail, first.map(|first| first.tail))]
+    };
+    match *suspect {
+        Suspect::Pair(pair) => ends(pair).to_vec(),
+        Suspect::Between { into, back } => ends(into).into_iter().chain([ends(back)[1]]).collect(),
+        Suspect::Missing(Missing { original, reversed, .. }) => {
+            let address = place(runs, original);
+            [reversed.head, reversed.tail].map(|end| Part { end, moment: None, address }).to_vec()
+        }
+        Suspect::Couple(Couple { first, second }, _) => {
+            let mut parts: Vec<Part> = ends(first).into_iter().chain(ends(second)).collect();
+            parts.sort_by_key(|part| part.moment.map(|moment| moment.order));
+            parts
+        }
+    }
+}
+
+fn place(runs: &Runs, id: PairId) -> u64 {
+    runs.places(id).first().copied().unwrap_or(0)
+}
+
+/// Stacks and values of all parts, in their order.
+fn circumstances(charges: &[Charge], case: &Case) -> Result<Told, Trouble> {
+    let wanted = |part: &Part| {
+        let moment = part.moment.unwrap_or(Moment { thread: 0, ordinal: 0, order: 0 });
+        let (pc, address) = (part.end.pc, part.address);
+        Wanted { thread: moment.thread, ordinal: moment.ordinal, pc, address, is_release: false }
+    };
+    let wanted: Vec<Wanted> = charges.iter().flat_map(|charge| &charge.parts).map(wanted).collect();
+    if wanted.is_empty() { Ok(Told::default()) } else { case.failing.ask(Study::Circumstances(wanted)) }
+}
+
+/// A part as people see it.
+struct Shown {
+    part: Part,
+    stack: Vec<Place>,
+    variable: Variable,
+    /// `reads count`.
+    text: String,
+}
+
+impl Shown {
+    fn function(&self) -> String {
+        let name = self.stack.iter().find_map(|place| place.function.clone());
+        match (self.part.moment, name) {
+            (Some(moment), Some(name)) => format!("thread {} in {name}", moment.thread),
+            (Some(moment), None) => format!("thread {}", moment.thread),
+            (None, Some(name)) => name,
+            (None, None) => format!("{:#x}", self.part.end.pc),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.variable.name.clone().or_else(|| self.variable.text.clone()).unwrap_or_else(|| "memory".to_owned())
+    }
+}
+
+fn verb(deed: Deed) -> &'static str {
+    match deed {
+        Deed::Read => "reads",
+        Deed::Write => "writes",
+    }
+}
+
+struct Court<'a> {
+    case: &'a Case,
+    names: &'a Names,
+}
+
+impl Court<'_> {
+    fn shown(&self, part: Part, circumstance: Option<Circumstance>) -> Shown {
+        let callers = circumstance.as_ref().map_or(&[][..], |circumstance| &circumstance.callers);
+        let stack = self.names.stack(part.end.pc, callers);
+        let memory = Memory {
+            address: part.address,
+            size: 1,
+            thread: part.moment.map_or(0, |moment| moment.thread),
+            block: circumstance.as_ref().and_then(|circumstance| circumstance.block.as_ref()),
+            ..Memory::default()
+        };
+        let (name, type_name) = self.names.memory(&memory).unzip();
+        let is_global = memory.block.is_none() && self.names.is_global(part.address);
+        let (name, text) = if is_global { (name, None) } else { (None, name) };
+        let address = Some(Address(part.address));
+        let variable = Variable { name, type_name: type_name.flatten(), address, size: None, text };
+        let mut shown = Shown { part, stack, variable, text: String::new() };
+        shown.text = format!("{} {}", verb(part.end.deed), shown.name());
+        shown
+    }
+
+    fn charge(&self, suspect: &Suspect) -> Charge {
+        let bug_type = self.bug_type(suspect);
+        let class = match bug_type {
+            Some(bug_type) if bug_type.is_order_violation() => Class::OrderViolation,
+            _ => Class::AtomicityViolation,
+        };
+        let form = match suspect {
+            Suspect::Pair(_) => Form::Follows,
+            Suspect::Between { .. } => Form::Between,
+            Suspect::Missing(_) => Form::Missing,
+            Suspect::Couple(..) => Form::Couple,
+        };
+        Charge { parts: parts(suspect, &self.case.runs), form, class, grounds: self.grounds(suspect, bug_type) }
+    }
+
+    /// Makes a finding of each charge, with stacks and names.
+    fn pass_sentence(&self, findings: &mut Findings, charges: &[Charge]) -> Result<(), Trouble> {
+        let mut circumstances = circumstances(charges, self.case)?.circumstances.into_iter();
+        for charge in charges {
+            let shown = charge.parts.iter().map(|part| self.shown(*part, circumstances.next().flatten()));
+            findings.push(self.finding(charge, &shown.collect::<Vec<_>>()));
+        }
+        findings.summary.text = Some(self.case.story.clone());
+        findings.notes = NOTES.map(str::to_owned).to_vec();
+        Ok(())
+    }
+
+    fn finding(&self, charge: &Charge, shown: &[Shown]) -> Finding {
+        let mut finding = Finding::suspected(charge.class, &title(charge.form, shown));
+        for part in shown {
+            let place = part.stack.first().cloned().unwrap_or_default();
+            let thread = part.part.moment.map(|moment| moment.thread);
+            finding.causes.push(Cause { place: place.clone(), thread, text: part.text.clone() });
+            if let Some(thread) = thread {
+                let (text, stack) = (part.text.clone(), part.stack.clone());
+                finding.steps.push(Step { thread, place, text: text.clone(), guilty: true });
+                finding.sides.push(Side { thread, text, stack, locks: None, waits_for: None });
+            }
+        }
+        let threads: BTreeSet<u32> = finding.steps.iter().map(|step| step.thread).collect();
+        finding.threads = threads.into_iter().map(|thread| Thread { thread, ..Thread::default() }).collect();
+        finding.variable = shown.first().map(|part| part.variable.clone());
+        finding.failure = self.case.failure.as_ref().map(|text| Failure { text: text.clone(), ..Failure::default() });
+        finding.grounds = charge.grounds.clone();
+        finding.evidence = Evidence {
+            recording: Some(self.case.failing.name()),
+            process: Some(self.case.failing.log),
+            ..Evidence::default()
+        };
+        finding.next = self.next();
+        finding
+    }
+
+    fn bug_type(&self, suspect: &Suspect) -> Option<BugType> {
+        let runs = &self.case.runs;
+        match *suspect {
+            Suspect::Pair(pair) => BugType::of_pair(runs.key(pair)),
+            Suspect::Between { into, back } => {
+                BugType::of_triple(runs.key(into).head, runs.key(into).tail, runs.key(back).tail)
+            }
+            Suspect::Missing(missing) => BugType::of_pair(missing.reversed),
+            Suspect::Couple(Couple { first, second }, _) => {
+                let member = |id: PairId| Some((runs.key(id), runs.first(id)?));
+                BugType::of_couple(member(first)?, member(second)?)
+            }
+        }
+    }
+
+    fn grounds(&self, suspect: &Suspect, bug_type: Option<BugType>) -> Vec<String> {
+        let runs = &self.case.runs;
+        let all = runs.n_passing();
+        let why = match *suspect {
+            Suspect::Pair(pair) => match runs.times_in_passing(pair) {
+                0 => format!("Procedure I: none of {all} passing runs has this order of accesses."),
+                times => format!("Only {times} of {all} passing runs have this order of accesses."),
+            },
+            Suspect::Between { into, back } => match runs.times_together(into, back) {
+                0 => format!("Procedure I: none of {all} passing runs has an access in between."),
+                times => format!("Only {times} of {all} passing runs have an access in between."),
+            },
+            Suspect::Missing(Missing { original, partner: None, .. }) => {
+                let times = runs.times_in_passing(original);
+                format!(
+                    "Procedure II: {times} of {all} passing runs have both accesses in the other order, this one has not."
+                )
+            }
+            Suspect::Missing(Missing { original, partner: Some(partner), .. }) => {
+                let (times, key) = (runs.times_in_passing(original), runs.key(partner));
+                let place = |end: End| self.names.place(end.pc).first().map_or_else(String::new, at);
+                format!(
+                    "Procedure II: in {times} of {all} passing runs the other order comes along with the accesses at {} and {}, \
+                     here only those came.",
+                    place(key.head),
+                    place(key.tail)
+                )
+            }
+            Suspect::Couple(Couple { first, second }, level) => {
+                let (one, other) = (runs.times_in_passing(first), runs.times_in_passing(second));
+                let how = match level {
+                    Level::Pc => "never together",
+                    Level::Tid => "never from one thread to another and back",
+                    Level::Loop => "never so with regard to the iterations of loops",
+                };
+                format!(
+                    "Procedure III: of {all} passing runs, {one} have the one pair and {other} the other, but {how}."
+                )
+            }
+        };
+        let row = bug_type.map(|row| format!("Type {} of LOCON's table 1: {}.", row.0, row.description()));
+        [why].into_iter().chain(row).collect()
+    }
+
+    fn next(&self) -> Vec<Next> {
+        let name = self.case.failing.name();
+        vec![Next {
+            command: format!("whodunit replay --gdb {name}"),
+            text: "the failing run, forwards and backwards".to_owned(),
+        }]
+    }
+}
+
+/// `queue.c:41`, as short as it goes.
+fn at(place: &Place) -> String {
+    let file = place.file.as_deref().and_then(std::path::Path::file_name);
+    match (file, place.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", file.to_string_lossy()),
+        _ => place.function.clone().unwrap_or_default(),
+    }
+}
+
+fn title(form: Form, shown: &[Shown]) -> String {
+    let (who, what): (Vec<String>, Vec<String>) = shown.iter().map(|part| (part.function(), part.name())).unzip();
+    let deed = |number: usize| verb(shown[number].part.end.deed);
+    match form {
+        Form::Follows => format!("{} {} {}, then {} {} it", who[0], deed(0), what[0], who[1], deed(1)),
+        Form::Between => {
+            format!("{} {} {} between two accesses of {}", who[1], deed(1), what[1], who[0])
+        }
+        Form::Missing => {
+            format!("{} {} {} before {} {} it", who[0], deed(0), what[0], who[1], deed(1))
+        }
+        Form::Couple => {
+            let variables: BTreeSet<&String> = what.iter().collect();
+            let variables: Vec<&str> = variables.into_iter().map(String::as_str).collect();
+            format!("accesses to {} of {} and {} lie between each other", variables.join(" and "), who[0], who[1])
+        }
+    }
+}

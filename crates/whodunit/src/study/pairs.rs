@@ -1,0 +1,61 @@
+//! The access pairs of a run.
+
+use super::Student;
+use super::functions::Functions;
+use super::races::Once;
+use crate::show::{self, Recorded};
+use analysis::pairs::falcon::Windows;
+use analysis::pairs::{Collector, LoopsAround, Scope};
+use engine::Mark;
+use program::flow::Flows;
+use program::space::GuestAddress;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use trace::Recording;
+
+/// Of a program with more functions than these, only those count that the pairs are in.
+const MOST_FUNCTIONS: usize = 3000;
+
+/// What is wanted of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Wanted {
+    pub scope: Scope,
+    /// The instructions whose iterations are to be told.
+    pub looping_sites: Vec<u64>,
+}
+
+/// A collector, and the marks that it needs.
+pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut Functions) -> impl Student {
+    let mut collector = Collector::new(wanted.scope);
+    let recorded = show::recorded(recording, log).filter(|_| !wanted.looping_sites.is_empty());
+    if let Some(recorded) = recorded {
+        let mut flows = Flows::new(&recorded.space);
+        for header in headers(&mut flows, &recorded, &wanted.looping_sites) {
+            functions.marks.entry(header).or_insert(Mark::LoopHeader);
+        }
+        let around: LoopsAround = Box::new(move |pc| loops_around(&mut flows, pc));
+        collector = collector.with_loops(wanted.looping_sites.into_iter().collect(), around);
+    }
+    Once { listener: Some(collector), conclude: |collector: Collector| json!(collector.into_collected()) }
+}
+
+/// Falcon's patterns.
+pub fn patterns(scope: Scope) -> impl Student {
+    Once { listener: Some(Windows::new(scope)), conclude: |windows: Windows| json!(windows.into_found()) }
+}
+
+fn loops_around(flows: &mut Flows, pc: u64) -> Vec<u64> {
+    let Some(graph) = flows.around(GuestAddress(pc)) else { return Vec::new() };
+    graph.loops_around(GuestAddress(pc)).into_iter().map(|around| graph.loops()[around].header.0).collect()
+}
+
+/// The first instructions of the loops of the program's functions, and of those that the sites are in.
+fn headers(flows: &mut Flows, recorded: &Recorded, sites: &[u64]) -> Vec<u64> {
+    let program = recorded.program();
+    let own = recorded.space.modules().filter(|(_, module)| module.name() == program).map(|(number, _)| number);
+    let functions: Vec<GuestAddress> = own.flat_map(|number| flows.functions_of(number)).collect();
+    let all = if functions.len() <= MOST_FUNCTIONS { functions } else { Vec::new() };
+    let starts = all.into_iter().chain(sites.iter().copied().map(GuestAddress));
+    let graphs = starts.filter_map(|start| flows.around(start));
+    graphs.flat_map(|graph| graph.loops().iter().map(|found| found.header.0).collect::<Vec<_>>()).collect()
+}

@@ -1,0 +1,45 @@
+//! What is to blame is told first.
+
+use super::place::Place;
+
+/// The first finding blames these marks, and was told by this procedure.
+#[track_caller]
+fn blames(name: &str, options: &[&str], marks: &[&str], ground: &str) {
+    let place = Place::new(name, name);
+    let found = place.pairs(options);
+    let first = &found["findings"][0];
+    let blamed = place.blamed(first);
+    assert!(marks.iter().all(|mark| blamed.contains(*mark)), "{found:#}");
+    assert!(first["grounds"][0].as_str().is_some_and(|text| text.starts_with(ground)), "{found:#}");
+}
+
+#[test]
+fn a_lost_update_is_blamed_on_what_comes_in_between() {
+    blames("s_counter", &["--runs", "12"], &["read", "write"], "Procedure I: none of");
+}
+
+#[test]
+fn a_pair_that_foretells_the_guilty_one_is_not_told() {
+    blames("locon_figure_3", &["--runs", "15"], &["clear", "use"], "Procedure I: none of");
+}
+
+#[test]
+fn a_run_that_ended_too_soon_is_blamed_on_the_order_that_it_lacks() {
+    blames("transmission_bandwidth", &["--runs", "15", "--procedure", "2"], &["read", "initialise"], "Procedure II: ");
+}
+
+#[test]
+fn recordings_are_compared_as_well() {
+    let place = Place::new("given", "s_counter");
+    place.pairs(&["--runs", "2"]);
+    let passing: Vec<String> = (1..=3).map(|number| format!("./passing-{number}")).collect();
+    for folder in &passing {
+        // The ordinary order of threads passes.
+        let recorded = place.whodunit(&["record", "-o", folder, "--", "./guest"]);
+        assert_eq!(recorded.status.code(), Some(0), "{}", String::from_utf8_lossy(&recorded.stderr));
+    }
+    let words = ["--failing", "guest-1", "--passing"].into_iter().chain(passing.iter().map(String::as_str));
+    let found = place.compare(&words.collect::<Vec<_>>());
+    assert_eq!(place.blamed(&found["findings"][0]), ["read", "write"].map(str::to_owned).into());
+    assert_eq!(found["summary"]["text"], "1 failing run and 3 passing runs.");
+}
