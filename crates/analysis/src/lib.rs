@@ -5,5 +5,6 @@
 //! values) it names by ordinals, for somebody who can replay the run and look.
 #![forbid(unsafe_code)]
 
+pub mod predict;
 pub mod races;
 pub mod suppressions;

@@ -17,6 +17,7 @@ mod memory;
 mod naming;
 mod pack;
 mod place;
+mod predict;
 mod races;
 mod record;
 mod recordings;
@@ -95,6 +96,9 @@ enum Verb {
     LastWrite(last_write::Arguments),
     /// List the data races of a recording: both accesses with stacks, values and locks
     Races(races::Arguments),
+    /// Find the orders of threads that would have crashed a run that went well, and try them out
+    #[command(override_usage = "whodunit predict [OPTIONS] REC\n       whodunit predict [OPTIONS] -- PROG [ARGS]...")]
+    Predict(predict::Arguments),
     /// Show findings that were kept as JSON, or write them in another format
     Render(render::Arguments),
     /// Tell what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
@@ -128,6 +132,7 @@ fn main() -> ExitCode {
         Verb::Rm(arguments) => rm::run(arguments),
         Verb::LastWrite(arguments) => last_write::run(&arguments),
         Verb::Races(arguments) => races::run(&arguments),
+        Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Render(arguments) => render::run(&arguments),
         Verb::Trace(arguments) => tracing::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),

@@ -4,8 +4,8 @@
 //! second what races, the last under what circumstances. Names are looked up here (`names`), and races become findings
 //! (`verdicts`).
 
-mod names;
-mod passes;
+pub mod names;
+pub mod passes;
 mod verdicts;
 
 use crate::findings_output;
@@ -82,12 +82,12 @@ fn read_suppressions(files: &[PathBuf]) -> Result<Vec<Suppressions>, String> {
 }
 
 /// A process image with everything that is known without running it.
-struct Subject<'a> {
-    recording: &'a Recording,
+pub struct Subject<'a> {
+    pub recording: &'a Recording,
     /// As users call the recording.
-    name: String,
-    log: u32,
-    recorded: Recorded,
+    pub name: String,
+    pub log: u32,
+    pub recorded: Recorded,
 }
 
 fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Findings, Recording), Trouble> {
@@ -100,13 +100,13 @@ fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Finding
     Ok((findings, recording))
 }
 
-fn user_name(folder: &Path) -> String {
+pub fn user_name(folder: &Path) -> String {
     // A path needs no store.
     Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder))
 }
 
 /// The process image to look at: the one that was asked for, or the first with several threads.
-fn subject(recording: &Recording, asked: Option<u32>) -> Result<(u32, Recorded), String> {
+pub fn subject(recording: &Recording, asked: Option<u32>) -> Result<(u32, Recorded), String> {
     if let Some(log) = asked {
         let recorded = show::recorded(recording, log);
         return recorded

@@ -2,6 +2,7 @@
 
 mod functions;
 pub mod lines;
+pub mod predict;
 pub mod races;
 
 use crate::inquiry::Inquiry;
@@ -26,6 +27,8 @@ pub enum Study {
     Survey(races::Classes),
     /// Data races, given what a survey found.
     Races { surveyed: Surveyed, classes: races::Classes },
+    /// Memory errors of other orders, given what a survey found.
+    Predict(predict::Subject),
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
 }
@@ -52,6 +55,7 @@ pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> 
         Study::Races { surveyed, classes } => {
             Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))
         }
+        Study::Predict(subject) => Box::new(Studying::new(predict::predict(subject), functions, Detail::Values)),
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }

@@ -57,11 +57,7 @@ impl Seen {
 
 impl Passes<'_> {
     pub fn look(&self) -> Result<Seen, Trouble> {
-        let mut classes = Classes {
-            ignored: self.names.code_of(LOADER),
-            atomic_code: self.names.code_of(SYNCHRONISERS),
-            ..Classes::default()
-        };
+        let mut classes = self.classes();
         let (surveyed, found) = self.settle(&mut classes)?;
         let (wanted, places) = wanted(&found.races);
         let told = match wanted.is_empty() {
@@ -71,9 +67,18 @@ impl Passes<'_> {
         Ok(Seen { found, ad_hoc: surveyed.ad_hoc, told, places })
     }
 
+    /// What is known of instructions before anything has been replayed.
+    pub fn classes(&self) -> Classes {
+        Classes {
+            ignored: self.names.code_of(LOADER),
+            atomic_code: self.names.code_of(SYNCHRONISERS),
+            ..Classes::default()
+        }
+    }
+
     /// Loads and stores of atomics are plain instructions. Debug information tells them apart, and is asked only about
     /// what seems to race.
-    fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
+    pub fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
         let mut round = 1;
         loop {
             let surveyed: Surveyed = self.ask(Study::Survey(classes.clone()))?;
@@ -88,7 +93,7 @@ impl Passes<'_> {
         }
     }
 
-    fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
+    pub fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
         let subject = Subject { folder: self.folder, log: self.log, until: None };
         let answer = inquiry::ask(&subject, &Task::Study(study))?;
         serde_json::from_value(answer)

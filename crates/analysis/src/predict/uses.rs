@@ -1,0 +1,146 @@
+//! What becomes of values that are read: which instructions read pointers that are dereferenced, and which read numbers
+//! that addresses are computed from.
+//!
+//! Seen in the addresses of the accesses that follow: a pointer is dereferenced by an access at it or a little behind it,
+//! and a number is an index if an address moves in step with it.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use trace::stream::Thread;
+
+/// A value is looked for in so many of the thread's next accesses.
+const REACH: usize = 24;
+/// Members are not further behind the start of what a pointer points to.
+const LONGEST_OBJECT: u64 = 4096;
+/// Vector instructions look at whole lines, which may begin earlier.
+const LINE: u64 = 64;
+/// Numbers beyond are no indices.
+const LARGEST_INDEX: u64 = 1 << 32;
+/// Elements of arrays that indices are recognised by.
+const SCALES: [u64; 7] = [1, 2, 4, 8, 16, 24, 32];
+
+struct Read {
+    pc: u64,
+    value: u64,
+    n_later: usize,
+}
+
+#[derive(Default)]
+pub struct Uses {
+    recent: FxHashMap<Thread, VecDeque<Read>>,
+    dereferenced: FxHashSet<u64>,
+    null_readers: FxHashSet<u64>,
+    indices: FxHashSet<u64>,
+    /// For a read and an access behind it: the value and the address when they were last seen.
+    steps: FxHashMap<(u64, u64), (u64, u64)>,
+}
+
+/// How many pairs of reads and accesses behind them are followed.
+const MOST_STEPS: usize = 1 << 18;
+
+impl Uses {
+    /// A thread has read a value that others may change.
+    pub fn read(&mut self, thread: Thread, pc: u64, value: u64) {
+        if value == 0 {
+            self.null_readers.insert(pc);
+        }
+        let recent = self.recent.entry(thread).or_default();
+        // What the instruction read before is used up.
+        recent.retain(|read| read.pc != pc);
+        if recent.len() == REACH {
+            recent.pop_front();
+        }
+        recent.push_back(Read { pc, value, n_later: 0 });
+    }
+
+    /// A thread has accessed memory.
+    pub fn accessed(&mut self, thread: Thread, pc: u64, address: u64) {
+        let Some(recent) = self.recent.get_mut(&thread) else { return };
+        while recent.front().is_some_and(|read| read.n_later >= REACH) {
+            recent.pop_front();
+        }
+        for read in recent {
+            read.n_later += 1;
+            let offset = address.wrapping_add(LINE).wrapping_sub(read.value);
+            if offset < LONGEST_OBJECT + LINE && is_pointer(read.value) {
+                self.dereferenced.insert(read.pc);
+            }
+            if read.value < LARGEST_INDEX && !self.indices.contains(&read.pc) {
+                let known = self.steps.len();
+                let last = self.steps.get(&(read.pc, pc)).copied();
+                if last.is_some_and(|last| moves_in_step(last, (read.value, address))) {
+                    self.indices.insert(read.pc);
+                }
+                if last.is_some() || known < MOST_STEPS {
+                    self.steps.insert((read.pc, pc), (read.value, address));
+                }
+            }
+        }
+    }
+
+    pub fn ended(&mut self, thread: Thread) {
+        self.recent.remove(&thread);
+    }
+
+    pub fn is_dereferenced(&self, pc: u64) -> bool {
+        self.dereferenced.contains(&pc)
+    }
+
+    /// Whether the instruction has read a zero, and the program has lived with it.
+    pub fn bears_null(&self, pc: u64) -> bool {
+        self.null_readers.contains(&pc)
+    }
+
+    pub fn is_index(&self, pc: u64) -> bool {
+        self.indices.contains(&pc)
+    }
+}
+
+/// Whether a value can be an address.
+pub fn is_pointer(value: u64) -> bool {
+    (LARGEST_INDEX..1 << 47).contains(&value)
+}
+
+fn moves_in_step((old_value, old_address): (u64, u64), (value, address): (u64, u64)) -> bool {
+    let by = value.wrapping_sub(old_value);
+    by != 0 && SCALES.iter().any(|scale| by.wrapping_mul(*scale) == address.wrapping_sub(old_address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_is_dereferenced_behind_its_start() {
+        let mut uses = Uses::default();
+        uses.read(1, 0x10, 0x7000_0000_0000);
+        uses.accessed(2, 0x20, 0x7000_0000_0010);
+        assert!(!uses.is_dereferenced(0x10), "another thread");
+        uses.accessed(1, 0x20, 0x7000_0000_0010);
+        assert!(uses.is_dereferenced(0x10));
+    }
+
+    #[test]
+    fn a_value_is_not_looked_for_for_ever() {
+        let mut uses = Uses::default();
+        uses.read(1, 0x10, 0x7000_0000_0000);
+        for _ in 0..REACH {
+            uses.accessed(1, 0x20, 0x5000);
+        }
+        uses.accessed(1, 0x20, 0x7000_0000_0000);
+        assert!(!uses.is_dereferenced(0x10));
+    }
+
+    #[test]
+    fn an_index_moves_addresses() {
+        let mut uses = Uses::default();
+        for (value, address) in [(3, 0x6000), (3, 0x6000), (4, 0x9100)] {
+            uses.read(1, 0x10, value);
+            uses.accessed(1, 0x20, address);
+            assert!(!uses.is_index(0x10));
+        }
+        uses.read(1, 0x10, 7);
+        uses.accessed(1, 0x20, 0x9118);
+        assert!(uses.is_index(0x10), "three elements of eight bytes further on");
+    }
+}
