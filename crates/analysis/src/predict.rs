@@ -8,6 +8,8 @@
 //! - *uninitialised*: a thread reads what only another has initialised; fatal if the read comes first.
 //! - *dangling*: a thread accesses a block that another gives back; fatal if the access comes after.
 //! - *overflow*: a thread reads an index, and another changes it; fatal if a check was made of the old value.
+//! - *inconsistent*: a thread reads what another changes; fatal if it does not go with what was read before, and a lookup by
+//!   both finds nothing. The paper leaves these out: most such orders do no harm, so only trying them out can tell.
 //!
 //! A fatal order is predicted unless synchronisation forbids it: by order ([`order`]) or by mutual exclusion
 //! ([`deeds::Deed::is_shielded_from`]). It differs from the paper in this:

@@ -235,15 +235,21 @@ impl Scene<'_> {
             self.collected.renewed(part.address, write);
         }
         let is_null = part.after == Some(0);
-        for touch in location.others(write.thread) {
-            let Some(read) = touch.read.as_ref().filter(|read| !self.order.is_before(read, write.slot)) else {
+        for read in location.others(write.thread).flat_map(|touch| &touch.reads) {
+            if self.order.is_before(read, write.slot) {
                 continue;
-            };
+            }
             if is_null && part.size == POINTER_SIZE && !read.is_shielded_from(write) {
                 self.suspect(Kind::Null, part, write, read, None);
             }
-            if !is_null && part.before != part.after && !excludes_any(&read.locks, &write.locks) {
+            if is_null || part.before == part.after {
+                continue;
+            }
+            if !excludes_any(&read.locks, &write.locks) {
                 self.suspect(Kind::Overflow, part, write, read, None);
+            }
+            if !read.is_shielded_from(write) {
+                self.suspect(Kind::Inconsistent, part, write, read, None);
             }
         }
         if let Some((null, renewal @ None)) = &mut location.null

@@ -9,7 +9,7 @@ use trace::stream::Thread;
 /// How many pairs of instructions are kept.
 const MOST_PAIRS: usize = 4096;
 /// How many occurrences of each are kept.
-const MOST_OCCURRENCES: usize = 3;
+const MOST_OCCURRENCES: usize = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,6 +18,8 @@ pub enum Kind {
     Dangling,
     Overflow,
     Uninitialised,
+    /// A read of something else than what went before was based on.
+    Inconsistent,
 }
 
 /// Two deeds that would be fatal in this order.
@@ -93,7 +95,7 @@ impl Collected {
                 None => return,
             },
             // The first, and the latest: what goes on between may look different in the beginning and in the end.
-            Kind::Null | Kind::Dangling | Kind::Uninitialised => MOST_OCCURRENCES - 1,
+            Kind::Null | Kind::Dangling | Kind::Uninitialised | Kind::Inconsistent => MOST_OCCURRENCES - 1,
         };
         occurrences.truncate(occurrences.len().max(place));
         let prediction = suspicion.told();
@@ -133,7 +135,7 @@ impl Collected {
             Kind::Null => uses.is_dereferenced(prediction.late.pc) && !uses.bears_null(prediction.late.pc),
             Kind::Uninitialised => !uses.bears_null(prediction.early.pc),
             Kind::Overflow => uses.is_index(prediction.late.pc),
-            Kind::Dangling => true,
+            Kind::Dangling | Kind::Inconsistent => true,
         };
         let likely = |pair: &Vec<Prediction>| pair.first().is_some_and(is_likely);
         let mut pairs: Vec<_> = self.pairs.into_iter().filter(likely).collect();
@@ -142,9 +144,11 @@ impl Collected {
     }
 }
 
+/// The occurrence that is given up first, and the value of its index.
 fn smallest(occurrences: &[Prediction]) -> Option<(usize, Option<u64>)> {
     let values = occurrences.iter().map(|prediction| prediction.early.value).enumerate();
-    values.min_by_key(|(_, value)| *value)
+    // The first stays: after it, the threads do least that the run did not show.
+    values.skip(1).min_by_key(|(_, value)| *value)
 }
 
 impl Suspicion<'_> {

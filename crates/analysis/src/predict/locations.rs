@@ -11,13 +11,16 @@ const MOST_GRANULES: usize = 1 << 21;
 /// Of a large block that is given back, only its beginning is looked at.
 const LONGEST_LOOK: u64 = 1 << 20;
 
+/// The reads of so many instructions are remembered of a thread.
+const MOST_READS: usize = 4;
+
 /// One thread's part in the history of a location.
 pub struct Touch {
     pub thread: Thread,
     /// The last access.
     pub last: Happening,
-    /// The last read of something that is not zero, since the location was last zero.
-    pub read: Option<Happening>,
+    /// The last reads of something that is not zero, each by another instruction, the latest at the end.
+    pub reads: Vec<Happening>,
     pub has_written: bool,
 }
 
@@ -55,18 +58,28 @@ impl Location {
 
     pub fn note(&mut self, happening: Happening, writes: bool) {
         let is_value_read = !writes && happening.value.is_some_and(|value| value != 0);
-        let read = is_value_read.then(|| happening.clone());
-        match self.touches.iter_mut().find(|touch| touch.thread == happening.thread) {
-            Some(touch) => {
-                touch.read = read.or(touch.read.take());
-                touch.has_written |= writes;
-                touch.last = happening;
-            }
-            None => {
-                let thread = happening.thread;
-                self.touches.push(Touch { thread, last: happening, read, has_written: writes });
-            }
+        let known = self.touches.iter().position(|touch| touch.thread == happening.thread);
+        let index = known.unwrap_or_else(|| {
+            let (thread, last) = (happening.thread, happening.clone());
+            self.touches.push(Touch { thread, last, reads: Vec::new(), has_written: false });
+            self.touches.len() - 1
+        });
+        let touch = &mut self.touches[index];
+        touch.has_written |= writes;
+        if is_value_read {
+            touch.has_read(happening.clone());
         }
+        touch.last = happening;
+    }
+}
+
+impl Touch {
+    fn has_read(&mut self, read: Happening) {
+        self.reads.retain(|old| old.pc != read.pc);
+        if self.reads.len() == MOST_READS {
+            self.reads.remove(0);
+        }
+        self.reads.push(read);
     }
 }
 

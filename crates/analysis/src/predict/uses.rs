@@ -31,7 +31,7 @@ pub struct Uses {
     dereferenced: FxHashSet<u64>,
     null_readers: FxHashSet<u64>,
     indices: FxHashSet<u64>,
-    /// For a read and an access behind it: the value and the address when they were last seen.
+    /// For a read and an access behind it: the last value, and the first address that came with it.
     steps: FxHashMap<(u64, u64), (u64, u64)>,
 }
 
@@ -59,10 +59,13 @@ impl Uses {
         while recent.front().is_some_and(|read| read.n_later >= REACH) {
             recent.pop_front();
         }
-        for read in recent {
+        // Of several reads of a pointer, the last one is what is used.
+        let mut is_explained = false;
+        for read in recent.iter_mut().rev() {
             read.n_later += 1;
             let offset = address.wrapping_add(LINE).wrapping_sub(read.value);
-            if offset < LONGEST_OBJECT + LINE && is_pointer(read.value) {
+            if offset < LONGEST_OBJECT + LINE && is_pointer(read.value) && !is_explained {
+                is_explained = true;
                 self.dereferenced.insert(read.pc);
             }
             if read.value < LARGEST_INDEX && !self.indices.contains(&read.pc) {
@@ -71,7 +74,8 @@ impl Uses {
                 if last.is_some_and(|last| moves_in_step(last, (read.value, address))) {
                     self.indices.insert(read.pc);
                 }
-                if last.is_some() || known < MOST_STEPS {
+                let is_new = last.map_or(known < MOST_STEPS, |(value, _)| value != read.value);
+                if is_new {
                     self.steps.insert((read.pc, pc), (read.value, address));
                 }
             }
@@ -142,5 +146,10 @@ mod tests {
         uses.read(1, 0x10, 7);
         uses.accessed(1, 0x20, 0x9118);
         assert!(uses.is_index(0x10), "three elements of eight bytes further on");
+        for (value, address) in [(14, 0x700e), (14, 0x700f), (14, 0x7010), (28, 0x701c)] {
+            uses.read(1, 0x30, value);
+            uses.accessed(1, 0x40, address);
+        }
+        assert!(uses.is_index(0x30), "the address also moved without it");
     }
 }

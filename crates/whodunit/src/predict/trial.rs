@@ -68,7 +68,9 @@ fn is_proof(kind: Kind, good: &Outcome, outcome: &Outcome) -> bool {
         return false;
     }
     match (kind, &outcome.ending) {
-        (Kind::Null, Ending::Killed { address, .. }) => address.as_deref().is_some_and(is_near_null),
+        (Kind::Null | Kind::Inconsistent, Ending::Killed { address, .. }) => {
+            address.as_deref().is_some_and(is_near_null)
+        }
         (Kind::Dangling | Kind::Overflow | Kind::Uninitialised, Ending::Killed { .. }) => true,
         (Kind::Overflow | Kind::Uninitialised, Ending::Exited { .. }) => {
             // Only if the order came about: otherwise the difference has another reason.

@@ -26,11 +26,11 @@ pub struct Bench<'a> {
 /// Adds what was tried to the findings. Predictions that fail in the same way are one to people.
 pub fn judge(findings: &mut Findings, predicted: &Predicted, tried: Vec<Tried<'_>>, bench: &Bench<'_>, suspects: bool) {
     let n_tried = tried.len();
-    let mut known: BTreeMap<(Kind, String), usize> = BTreeMap::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for tried in &tried {
         match &tried.proof {
             Some((plan, outcome)) => {
-                let key = (tried.prediction.kind, signature(outcome));
+                let key = signature(tried.prediction, outcome);
                 match known.get(&key) {
                     Some(&index) => findings.findings[index].count += 1,
                     None => {
@@ -39,7 +39,10 @@ pub fn judge(findings: &mut Findings, predicted: &Predicted, tried: Vec<Tried<'_
                     }
                 }
             }
-            None if suspects => findings.push(bench.suspected(tried.prediction)),
+            // That any value can change is no suspicion.
+            None if suspects && tried.prediction.kind != Kind::Inconsistent => {
+                findings.push(bench.suspected(tried.prediction))
+            }
             None => {}
         }
     }
@@ -60,9 +63,12 @@ fn summary(predicted: &Predicted, n_tried: usize) -> String {
     format!("{n_tried} fatal order{plural} tried{rest}.")
 }
 
-/// How a run failed, as far as people tell failures apart.
-fn signature(outcome: &Outcome) -> String {
-    format!("{} {:?}", failure_text(&outcome.ending), failing_frame(outcome).map(|place| (place.function, place.line)))
+/// Crashes at one place are one to people; otherwise the pair of instructions tells.
+fn signature(prediction: &Prediction, outcome: &Outcome) -> String {
+    match failing_frame(outcome) {
+        Some(place) => format!("{:?} {:?} {:?}", place.file, place.function, place.line),
+        None => format!("{:#x} {:#x}", prediction.early.pc, prediction.late.pc),
+    }
 }
 
 fn failure_text(ending: &Ending) -> String {
@@ -206,7 +212,8 @@ fn is_behind(return_address: u64, call: u64) -> bool {
 
 fn class(kind: Kind) -> Class {
     match kind {
-        Kind::Null => Class::ConcurrencyNull,
+        // What is told of these has failed by a null pointer.
+        Kind::Null | Kind::Inconsistent => Class::ConcurrencyNull,
         Kind::Dangling => Class::ConcurrencyDangling,
         Kind::Overflow => Class::ConcurrencyOverflow,
         Kind::Uninitialised => Class::ConcurrencyUninit,
@@ -219,6 +226,7 @@ fn deeds(kind: Kind) -> (&'static str, &'static str) {
         Kind::Null => ("clears", "dereferences"),
         Kind::Dangling => ("gives back", "accesses"),
         Kind::Overflow => ("changes", "computes an address from"),
+        Kind::Inconsistent => ("changes", "relies on"),
         Kind::Uninitialised => ("reads", "initialises"),
     }
 }
