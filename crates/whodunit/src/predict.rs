@@ -18,7 +18,7 @@ use crate::{findings_output, pack, usage_error};
 use analysis::predict::Predicted;
 use clap::Args;
 use program::source::SourceCache;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::process::ExitCode;
 use trace::Recording;
@@ -85,18 +85,19 @@ fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
     if let Some(name) = &arguments.recording {
         return examine(name, arguments);
     }
-    let mut run = 0;
-    loop {
+    let last = arguments.runs - 1;
+    for run in 0..last {
         let folder = recording::make(&arguments.program, run)?;
-        let (findings, recording) = examine(folder.as_os_str(), arguments)?;
-        run += 1;
-        if run == arguments.runs || !findings.findings.is_empty() {
-            return Ok((findings, recording));
+        // A run that failed by itself has nothing to predict, but others may.
+        match examine(folder.as_os_str(), arguments) {
+            Ok((findings, recording)) if !findings.findings.is_empty() => return Ok((findings, recording)),
+            Ok(_) | Err(_) => {}
         }
     }
+    examine(recording::make(&arguments.program, last)?.as_os_str(), arguments)
 }
 
-fn examine(name: &std::ffi::OsStr, arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
+fn examine(name: &OsStr, arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
     let recording = pack::open(name).map_err(Trouble::Refused)?;
     pack::warn_of_processor(&recording);
     let (log, recorded) = races::subject(&recording, arguments.process).map_err(Trouble::Refused)?;

@@ -33,6 +33,16 @@ pub fn predictions(scratch: &Scratch) -> Result<(Value, i32), String> {
     Ok((told, status))
 }
 
+/// The same of a program that is recorded first, several times if need be.
+pub fn predictions_of(scratch: &Scratch, runs: &str, program: &Path) -> Result<Value, String> {
+    let mut command = Command::new(whodunit_binary());
+    command.args(["predict", "--format", "json", "-n", runs, "--"]).arg(program);
+    command.env("WHODUNIT_DIR", scratch.path("recordings"));
+    let outcome = execute::command(scratch, &mut command, LIMIT)?;
+    serde_json::from_slice(&outcome.stdout)
+        .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&outcome.stderr)))
+}
+
 pub fn findings(told: &Value) -> impl Iterator<Item = &Value> {
     told["findings"].as_array().into_iter().flatten()
 }
