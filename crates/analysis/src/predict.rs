@@ -33,4 +33,4 @@ mod uses;
 
 pub use deeds::{Deed, Held, Place};
 pub use detector::{Detector, Libraries};
-pub use found::{Kind, Predicted, Prediction};
+pub use found::{Block, Kind, Predicted, Prediction};

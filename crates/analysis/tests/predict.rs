@@ -252,6 +252,7 @@ fn a_recycled_address_is_another_block() {
 fn an_index_that_another_thread_changes() {
     let buffer = 0x4000_0000;
     let stream = [
+        (3, Read(9, POINTER, 40)),
         (2, Read(1, POINTER, 40)),
         (2, Write(2, buffer + 40, 0, 1)),
         (2, Update(5, POINTER, 40, 80)),

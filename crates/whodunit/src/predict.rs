@@ -31,7 +31,7 @@ thread initialises or gives back, an index that another thread changes. Each ord
 in a what-if run of the recording. Those that fail there are proved, and told with the plan that shows it.
 
 EXIT STATUS:
-  0  no such order was proved
+  0  no such order was proved (nor suspected, with --suspects)
   1  there are some
   2  the command line is wrong
   3  the recording cannot be replayed, or failed by itself

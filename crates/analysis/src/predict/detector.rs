@@ -1,7 +1,7 @@
 //! The listener that looks for the ingredients of all four kinds of errors in one pass.
 
 use super::deeds::{Happening, Place, excludes_any};
-use super::found::{Collected, Kind, Predicted, Suspicion};
+use super::found::{Block, Collected, Kind, Predicted, Suspicion};
 use super::locations::{Location, Locations, Touch};
 use super::order::{LastWrite, Order};
 use super::runners::Runners;
@@ -30,6 +30,8 @@ pub struct Detector {
     runners: Runners,
     locations: Locations,
     blocks: Blocks,
+    /// All blocks that were ever made, in order.
+    made: Vec<Block>,
     uses: Uses,
     collected: Collected,
     sections: u64,
@@ -57,6 +59,7 @@ impl Detector {
             runners: Runners::default(),
             locations: Locations::default(),
             blocks: Blocks::default(),
+            made: Vec::new(),
             uses: Uses::default(),
             collected: Collected::default(),
             sections: 0,
@@ -137,10 +140,12 @@ impl Detector {
         let Some(location) = self.locations.at(part.address, was_set) else { return };
         let earlier_locks = location.earlier_locks(happening.thread);
         let at = Happening { earlier_locks, ..happening.clone() };
-        let mut scene = Scene { order: &mut self.order, collected: &mut self.collected };
+        let (blocks, made) = (&self.blocks, self.made.as_slice());
+        let mut scene = Scene { order: &mut self.order, collected: &mut self.collected, blocks, made };
         if part.reads {
             if let Some(value) = part.before {
-                self.uses.read(at.thread, at.pc, value);
+                let is_shared = location.others(at.thread).next().is_some();
+                self.uses.read(at.thread, at.pc, value, is_shared);
             }
             let read = Happening { value: part.before, ..at.clone() };
             scene.read(location, part, &read);
@@ -175,7 +180,8 @@ impl Detector {
             for touch in location.others(thread).filter(|touch| !self.order.is_before(&touch.last, slot)) {
                 let (early, late) = (&free, &touch.last);
                 let kind = Kind::Dangling;
-                self.collected.add(&Suspicion { kind, address, size: block.size, early, late, renewal: None });
+                let (size, block) = (block.size, made_as(&self.made, block.number));
+                self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal: None });
             }
         }
     }
@@ -190,6 +196,8 @@ impl Detector {
 struct Scene<'a> {
     order: &'a mut Order,
     collected: &'a mut Collected,
+    blocks: &'a Blocks,
+    made: &'a [Block],
 }
 
 impl Scene<'_> {
@@ -268,8 +276,15 @@ impl Scene<'_> {
     }
 
     fn suspect(&mut self, kind: Kind, part: &Part, early: &Happening, late: &Happening, renewal: Option<&Happening>) {
-        self.collected.add(&Suspicion { kind, address: part.address, size: part.size, early, late, renewal });
+        let block = self.blocks.number_at(part.address).and_then(|number| made_as(self.made, number));
+        let (address, size) = (part.address, part.size);
+        self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal });
     }
+}
+
+/// A block by its number, which is counted from 1.
+fn made_as(made: &[Block], number: u64) -> Option<Block> {
+    made.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
 }
 
 /// The pieces of an access that are looked at.
@@ -320,9 +335,10 @@ impl Listener for Detector {
                 self.runners.of(thread).locked(object, mode, site, self.sections);
             }
             Event::Unlocked { object, .. } => self.runners.of(thread).unlocked(object),
-            Event::Allocated { address, size, .. } => {
+            Event::Allocated { address, size, site } => {
                 self.locations.take(address, size);
                 self.blocks.allocate(address, size);
+                self.made.push(Block { address, size, site });
             }
             Event::Freed { address, site } => self.freed(thread, slot, address, site),
             Event::Mapped { address, size } => self.mapped(address, size),

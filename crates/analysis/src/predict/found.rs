@@ -22,6 +22,15 @@ pub enum Kind {
     Inconsistent,
 }
 
+/// A block of the heap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Block {
+    pub address: u64,
+    pub size: u64,
+    /// Where the function that made it returned to.
+    pub site: u64,
+}
+
 /// Two deeds that would be fatal in this order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Prediction {
@@ -29,6 +38,8 @@ pub struct Prediction {
     /// The memory that both are about: what both access, or the block that is given back.
     pub address: u64,
     pub size: u64,
+    /// The block that it lies in.
+    pub block: Option<Block>,
     /// The deed that has to come first.
     pub early: Deed,
     /// The deed that has to come next.
@@ -66,6 +77,7 @@ pub struct Suspicion<'a> {
     pub kind: Kind,
     pub address: u64,
     pub size: u64,
+    pub block: Option<Block>,
     pub early: &'a Happening,
     pub late: &'a Happening,
     pub renewal: Option<&'a Happening>,
@@ -157,6 +169,7 @@ impl Suspicion<'_> {
             kind: self.kind,
             address: self.address,
             size: self.size,
+            block: self.block,
             early: self.early.told(),
             late: self.late.told(),
             renewal: self.renewal.map(Happening::told),

@@ -25,9 +25,38 @@ struct Read {
     n_later: usize,
 }
 
+/// What a thread has read of late, the latest at the end.
+#[derive(Default)]
+struct Recent {
+    reads: VecDeque<Read>,
+}
+
+impl Recent {
+    fn add(&mut self, pc: u64, value: u64) {
+        // What the instruction read before is used up.
+        self.reads.retain(|read| read.pc != pc);
+        if self.reads.len() == REACH {
+            self.reads.pop_front();
+        }
+        self.reads.push_back(Read { pc, value, n_later: 0 });
+    }
+
+    /// Counts an access behind them, and gives those that it may still belong to, the latest first.
+    fn pass(&mut self) -> impl Iterator<Item = &Read> {
+        while self.reads.front().is_some_and(|read| read.n_later >= REACH) {
+            self.reads.pop_front();
+        }
+        self.reads.iter_mut().rev().map(|read| {
+            read.n_later += 1;
+            &*read
+        })
+    }
+}
+
 #[derive(Default)]
 pub struct Uses {
-    recent: FxHashMap<Thread, VecDeque<Read>>,
+    /// Pointers and numbers by thread.
+    recent: FxHashMap<Thread, (Recent, Recent)>,
     dereferenced: FxHashSet<u64>,
     null_readers: FxHashSet<u64>,
     indices: FxHashSet<u64>,
@@ -39,45 +68,34 @@ pub struct Uses {
 const MOST_STEPS: usize = 1 << 18;
 
 impl Uses {
-    /// A thread has read a value that others may change.
-    pub fn read(&mut self, thread: Thread, pc: u64, value: u64) {
+    /// A thread has read a value. Numbers that no other thread has to do with are no concern.
+    pub fn read(&mut self, thread: Thread, pc: u64, value: u64, is_shared: bool) {
         if value == 0 {
             self.null_readers.insert(pc);
         }
-        let recent = self.recent.entry(thread).or_default();
-        // What the instruction read before is used up.
-        recent.retain(|read| read.pc != pc);
-        if recent.len() == REACH {
-            recent.pop_front();
+        if is_pointer(value) {
+            self.recent.entry(thread).or_default().0.add(pc, value);
+        } else if is_shared && value < LARGEST_INDEX && !self.indices.contains(&pc) {
+            self.recent.entry(thread).or_default().1.add(pc, value);
         }
-        recent.push_back(Read { pc, value, n_later: 0 });
     }
 
     /// A thread has accessed memory.
     pub fn accessed(&mut self, thread: Thread, pc: u64, address: u64) {
-        let Some(recent) = self.recent.get_mut(&thread) else { return };
-        while recent.front().is_some_and(|read| read.n_later >= REACH) {
-            recent.pop_front();
-        }
+        let Some((pointers, numbers)) = self.recent.get_mut(&thread) else { return };
         // Of several reads of a pointer, the last one is what is used.
-        let mut is_explained = false;
-        for read in recent.iter_mut().rev() {
-            read.n_later += 1;
-            let offset = address.wrapping_add(LINE).wrapping_sub(read.value);
-            if offset < LONGEST_OBJECT + LINE && is_pointer(read.value) && !is_explained {
-                is_explained = true;
-                self.dereferenced.insert(read.pc);
+        let is_near = |read: &&Read| address.wrapping_add(LINE).wrapping_sub(read.value) < LONGEST_OBJECT + LINE;
+        let near: Vec<u64> = pointers.pass().filter(is_near).map(|read| read.pc).collect();
+        self.dereferenced.extend(near.first());
+        for read in numbers.pass() {
+            let known = self.steps.len();
+            let last = self.steps.get(&(read.pc, pc)).copied();
+            if last.is_some_and(|last| moves_in_step(last, (read.value, address))) {
+                self.indices.insert(read.pc);
             }
-            if read.value < LARGEST_INDEX && !self.indices.contains(&read.pc) {
-                let known = self.steps.len();
-                let last = self.steps.get(&(read.pc, pc)).copied();
-                if last.is_some_and(|last| moves_in_step(last, (read.value, address))) {
-                    self.indices.insert(read.pc);
-                }
-                let is_new = last.map_or(known < MOST_STEPS, |(value, _)| value != read.value);
-                if is_new {
-                    self.steps.insert((read.pc, pc), (read.value, address));
-                }
+            let is_new = last.map_or(known < MOST_STEPS, |(value, _)| value != read.value);
+            if is_new {
+                self.steps.insert((read.pc, pc), (read.value, address));
             }
         }
     }
@@ -117,7 +135,7 @@ mod tests {
     #[test]
     fn a_pointer_is_dereferenced_behind_its_start() {
         let mut uses = Uses::default();
-        uses.read(1, 0x10, 0x7000_0000_0000);
+        uses.read(1, 0x10, 0x7000_0000_0000, false);
         uses.accessed(2, 0x20, 0x7000_0000_0010);
         assert!(!uses.is_dereferenced(0x10), "another thread");
         uses.accessed(1, 0x20, 0x7000_0000_0010);
@@ -127,7 +145,7 @@ mod tests {
     #[test]
     fn a_value_is_not_looked_for_for_ever() {
         let mut uses = Uses::default();
-        uses.read(1, 0x10, 0x7000_0000_0000);
+        uses.read(1, 0x10, 0x7000_0000_0000, false);
         for _ in 0..REACH {
             uses.accessed(1, 0x20, 0x5000);
         }
@@ -139,15 +157,15 @@ mod tests {
     fn an_index_moves_addresses() {
         let mut uses = Uses::default();
         for (value, address) in [(3, 0x6000), (3, 0x6000), (4, 0x9100)] {
-            uses.read(1, 0x10, value);
+            uses.read(1, 0x10, value, true);
             uses.accessed(1, 0x20, address);
             assert!(!uses.is_index(0x10));
         }
-        uses.read(1, 0x10, 7);
+        uses.read(1, 0x10, 7, true);
         uses.accessed(1, 0x20, 0x9118);
         assert!(uses.is_index(0x10), "three elements of eight bytes further on");
         for (value, address) in [(14, 0x700e), (14, 0x700f), (14, 0x7010), (28, 0x701c)] {
-            uses.read(1, 0x30, value);
+            uses.read(1, 0x30, value, true);
             uses.accessed(1, 0x40, address);
         }
         assert!(uses.is_index(0x30), "the address also moved without it");

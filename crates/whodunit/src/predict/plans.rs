@@ -61,7 +61,7 @@ mod tests {
 
     fn prediction(early: Deed, late: Deed) -> Prediction {
         let kind = Kind::Null;
-        Prediction { kind, address: 0x500, size: 8, early, late, renewal: None, was_renewed: false }
+        Prediction { kind, address: 0x500, size: 8, block: None, early, late, renewal: None, was_renewed: false }
     }
 
     fn text(plan: &Plan) -> String {

@@ -1,7 +1,7 @@
 //! From predictions that were tried to findings.
 
 use super::trial::Tried;
-use crate::naming::Memory;
+use crate::naming::{Block, Memory};
 use crate::races::Subject;
 use crate::races::names::Names;
 use analysis::predict::{Deed, Held, Kind, Predicted, Prediction};
@@ -134,7 +134,7 @@ impl Bench<'_> {
     }
 
     fn describe(&self, finding: &mut Finding, prediction: &Prediction, variable: Variable) {
-        let what = variable.name.clone().or(variable.text.clone()).unwrap_or_else(|| "memory".to_owned());
+        let what = short_name(prediction, &variable);
         let (early, late) = deeds(prediction.kind);
         let parts = [(&prediction.early, early), (&prediction.late, late)];
         for (deed, verb) in parts {
@@ -165,8 +165,7 @@ impl Bench<'_> {
     }
 
     fn title(&self, prediction: &Prediction, variable: &Variable) -> String {
-        let what =
-            variable.name.clone().or(variable.text.clone()).unwrap_or_else(|| format!("{:#x}", prediction.address));
+        let what = short_name(prediction, variable);
         let who = |deed: &Deed| {
             let function = self.stack(deed).into_iter().find_map(|place| place.function);
             function
@@ -181,16 +180,17 @@ impl Bench<'_> {
     }
 
     fn variable(&self, prediction: &Prediction) -> Variable {
+        let block = prediction.block.map(|block| Block { address: block.address, size: block.size, site: block.site });
         let memory = Memory {
             address: prediction.address,
             size: prediction.size,
             thread: prediction.late.thread,
+            block: block.as_ref(),
             ..Memory::default()
         };
         let (name, type_name) = self.names.memory(&memory).unzip();
-        let is_global = self.names.is_global(prediction.address);
-        let block = (prediction.kind == Kind::Dangling).then(|| format!("a block of {} bytes", prediction.size));
-        let (name, text) = if is_global { (name, None) } else { (None, name.or(block)) };
+        let is_global = block.is_none() && self.names.is_global(prediction.address);
+        let (name, text) = if is_global { (name, None) } else { (None, name) };
         let (address, size) = (Some(Address(prediction.address)), Some(prediction.size));
         Variable { name, type_name: type_name.flatten(), address, size, text }
     }
@@ -203,6 +203,17 @@ impl Bench<'_> {
         let taken = self.names.place(held.taken.pc).into_iter().next();
         Lock { name: self.names.lock(held.object), address: Some(Address(held.object)), mode, taken }
     }
+}
+
+/// What people would call the memory within a sentence.
+fn short_name(prediction: &Prediction, variable: &Variable) -> String {
+    if prediction.kind == Kind::Dangling {
+        return format!("a block of {} bytes", prediction.size);
+    }
+    let text = variable.name.as_ref().or(variable.text.as_ref());
+    let name =
+        text.and_then(|text| text.split(" in a block of ").next()).filter(|name| !name.starts_with("a block of "));
+    name.map_or_else(|| format!("the {} bytes at {:#x}", prediction.size, prediction.address), str::to_owned)
 }
 
 /// Whether a return address belongs to the call at an instruction.
