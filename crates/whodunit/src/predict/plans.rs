@@ -21,6 +21,13 @@ pub fn plans(prediction: &Prediction) -> Vec<Plan> {
     plan([stays_bad]).into_iter().chain(bracketed.flatten()).collect()
 }
 
+/// The same delay, but only until the early one is about to come: whatever this changes, the order is not to blame for.
+pub fn without_the_order(prediction: &Prediction) -> Option<Plan> {
+    let (early, late) = (&prediction.early, &prediction.late);
+    let is_known = early.before.pc != 0;
+    is_known.then(|| plan([Some(hold(late, entrance(late, early), (early, early.before)))])).flatten()
+}
+
 /// Where a thread is to be held: before its deed, or before it takes a lock that the other needs.
 fn entrance(deed: &Deed, other: &Deed) -> Place {
     deed.barred_by(other).map(|held| held.taken).filter(|taken| taken.pc != 0).unwrap_or(deed.place)
@@ -77,6 +84,13 @@ mod tests {
         let hold = r#"{"hold":{"thread":1,"before":"0x10","time":7,"until":{"thread":2,"passes":"0x20","time":3}}}"#;
         assert_eq!(made.len(), 1);
         assert!(text(&made[0]).contains(hold), "{}", text(&made[0]));
+    }
+
+    #[test]
+    fn a_control_lets_go_before_the_early_one() {
+        let prediction = prediction(deed(2, place(0x20, 3), Vec::new()), deed(1, place(0x10, 7), Vec::new()));
+        let control = without_the_order(&prediction).expect("a plan");
+        assert!(text(&control).contains(r#""until":{"thread":2,"passes":"0x1f","time":3}"#), "{}", text(&control));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tries predictions out: what-if runs of the recording, and what their outcomes prove.
 
-use super::plans::plans;
+use super::plans::{plans, without_the_order};
 use crate::races::Subject;
 use crate::recordings::Trouble;
 use crate::rerun;
@@ -58,26 +58,51 @@ impl Court<'_> {
 
     /// A run that cannot be made proves nothing.
     fn prove(&self, prediction: &Prediction, plan: Plan) -> Option<(Plan, Outcome)> {
-        let outcome = rerun::carry_out(self.subject.recording.folder(), self.subject.log, &plan).ok()?;
-        is_proof(prediction.kind, &self.good, &outcome).then_some((plan, outcome))
+        let outcome = self.carry_out(&plan)?;
+        let is_proved = match verdict(prediction.kind, &self.good, &outcome) {
+            Verdict::Failed => true,
+            // The delay alone may change what is written: then the order is not to blame.
+            Verdict::Differs => {
+                let control = without_the_order(prediction).and_then(|plan| self.carry_out(&plan));
+                control.is_some_and(|control| is_same(&self.good, &control))
+            }
+            Verdict::Harmless => false,
+        };
+        is_proved.then_some((plan, outcome))
+    }
+
+    fn carry_out(&self, plan: &Plan) -> Option<Outcome> {
+        rerun::carry_out(self.subject.recording.folder(), self.subject.log, plan).ok()
     }
 }
 
-fn is_proof(kind: Kind, good: &Outcome, outcome: &Outcome) -> bool {
-    if outcome.left.is_none() {
-        return false;
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Failed,
+    /// It ended well, but wrote something else.
+    Differs,
+    Harmless,
+}
+
+fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
+    let counts_output = matches!(kind, Kind::Overflow | Kind::Uninitialised);
     match (kind, &outcome.ending) {
-        (Kind::Null | Kind::Inconsistent, Ending::Killed { address, .. }) => {
-            address.as_deref().is_some_and(is_near_null)
-        }
-        (Kind::Dangling | Kind::Overflow | Kind::Uninitialised, Ending::Killed { .. }) => true,
-        (Kind::Overflow | Kind::Uninitialised, Ending::Exited { .. }) => {
-            // Only if the order came about: otherwise the difference has another reason.
-            outcome.remarks.is_empty() && (outcome.ending != good.ending || lines(outcome) != lines(good))
-        }
-        _ => false,
+        _ if outcome.left.is_none() => Verdict::Harmless,
+        (Kind::Null | Kind::Inconsistent, Ending::Killed { address, .. }) => match address.as_deref() {
+            Some(address) if is_near_null(address) => Verdict::Failed,
+            _ => Verdict::Harmless,
+        },
+        (Kind::Dangling | Kind::Overflow | Kind::Uninitialised, Ending::Killed { .. }) => Verdict::Failed,
+        // Only if the order came about: otherwise the difference has another reason.
+        (_, Ending::Exited { .. }) if !counts_output || !outcome.remarks.is_empty() => Verdict::Harmless,
+        (_, Ending::Exited { .. }) if outcome.ending != good.ending => Verdict::Failed,
+        (_, Ending::Exited { .. }) if !is_same(good, outcome) => Verdict::Differs,
+        _ => Verdict::Harmless,
     }
+}
+
+fn is_same(good: &Outcome, outcome: &Outcome) -> bool {
+    outcome.ending == good.ending && lines(outcome) == lines(good)
 }
 
 fn is_near_null(address: &str) -> bool {
@@ -128,21 +153,20 @@ mod tests {
     #[test]
     fn what_proves_depends_on_what_was_predicted() {
         let good = outcome(Ending::Exited { status: 0 }, "a\nb\n");
-        assert!(is_proof(Kind::Null, &good, &killed("0x10")));
-        assert!(!is_proof(Kind::Null, &good, &killed("0x7e9000001000")));
-        assert!(is_proof(Kind::Dangling, &good, &killed("0x7e9000001000")));
+        let judge = |kind, outcome: &Outcome| verdict(kind, &good, outcome);
+        assert_eq!(judge(Kind::Null, &killed("0x10")), Verdict::Failed);
+        assert_eq!(judge(Kind::Null, &killed("0x7e9000001000")), Verdict::Harmless);
+        assert_eq!(judge(Kind::Dangling, &killed("0x7e9000001000")), Verdict::Failed);
         let other = outcome(Ending::Exited { status: 0 }, "a\nc\n");
-        assert!(is_proof(Kind::Uninitialised, &good, &other));
-        assert!(!is_proof(Kind::Dangling, &good, &other));
+        assert_eq!(judge(Kind::Uninitialised, &other), Verdict::Differs);
+        assert_eq!(judge(Kind::Dangling, &other), Verdict::Harmless);
+        assert_eq!(judge(Kind::Overflow, &outcome(Ending::Exited { status: 1 }, "a\nb\n")), Verdict::Failed);
         let in_other_order = outcome(Ending::Exited { status: 0 }, "b\na\n");
-        assert!(!is_proof(Kind::Uninitialised, &good, &in_other_order));
+        assert_eq!(judge(Kind::Uninitialised, &in_other_order), Verdict::Harmless);
         let let_go = Outcome { remarks: vec!["thread 2 was let go".to_owned()], ..other };
-        assert!(!is_proof(Kind::Uninitialised, &good, &let_go));
-        assert!(!is_proof(Kind::Null, &good, &Outcome { left: None, ..killed("0x0") }));
-        assert!(!is_proof(
-            Kind::Dangling,
-            &good,
-            &outcome(Ending::LeftTheRecording { needs: "socket".to_owned() }, "")
-        ));
+        assert_eq!(judge(Kind::Uninitialised, &let_go), Verdict::Harmless);
+        assert_eq!(judge(Kind::Null, &Outcome { left: None, ..killed("0x0") }), Verdict::Harmless);
+        let left = outcome(Ending::LeftTheRecording { needs: "socket".to_owned() }, "");
+        assert_eq!(judge(Kind::Dangling, &left), Verdict::Harmless);
     }
 }
