@@ -26,9 +26,9 @@ pub fn ask(scratch: &Scratch, verb: &str, options: &[&str]) -> Result<(String, S
     Ok((text(&outcome.stdout), text(&outcome.stderr), status))
 }
 
-/// The predictions as JSON, and the exit status.
+/// The predictions as JSON, and the exit status. The first few orders are what the tests are about.
 pub fn predictions(scratch: &Scratch) -> Result<(Value, i32), String> {
-    let (stdout, stderr, status) = ask(scratch, "predict", &["--format", "json"])?;
+    let (stdout, stderr, status) = ask(scratch, "predict", &["--most", "3", "--format", "json"])?;
     let told = serde_json::from_str(&stdout).map_err(|error| format!("{error}: {stderr}"))?;
     Ok((told, status))
 }
@@ -36,7 +36,7 @@ pub fn predictions(scratch: &Scratch) -> Result<(Value, i32), String> {
 /// The same of a program that is recorded first, several times if need be.
 pub fn predictions_of(scratch: &Scratch, runs: &str, program: &Path) -> Result<Value, String> {
     let mut command = Command::new(whodunit_binary());
-    command.args(["predict", "--format", "json", "-n", runs, "--"]).arg(program);
+    command.args(["predict", "--most", "1", "--format", "json", "-n", runs, "--"]).arg(program);
     command.env("WHODUNIT_DIR", scratch.path("recordings"));
     let outcome = execute::command(scratch, &mut command, LIMIT)?;
     serde_json::from_slice(&outcome.stdout)
