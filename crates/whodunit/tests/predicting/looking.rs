@@ -28,7 +28,7 @@ pub fn ask(scratch: &Scratch, verb: &str, options: &[&str]) -> Result<(String, S
 
 /// The predictions as JSON, and the exit status. The first few orders are what the tests are about.
 pub fn predictions(scratch: &Scratch) -> Result<(Value, i32), String> {
-    let (stdout, stderr, status) = ask(scratch, "predict", &["--most", "3", "--format", "json"])?;
+    let (stdout, stderr, status) = ask(scratch, "predict", &["--most", "8", "--format", "json"])?;
     let told = serde_json::from_str(&stdout).map_err(|error| format!("{error}: {stderr}"))?;
     Ok((told, status))
 }
