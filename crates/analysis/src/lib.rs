@@ -6,5 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod pairs;
+pub mod predict;
 pub mod races;
 pub mod suppressions;

@@ -21,23 +21,23 @@
 //! May wrongly report: accesses ordered by what the stream does not tell, such as a flag in plain memory on which no
 //! thread ever had to wait, or synchronisation through files and pipes.
 
-mod atomics;
-mod blocks;
-mod cell;
-mod clock;
+pub(crate) mod atomics;
+pub(crate) mod blocks;
+pub(crate) mod cell;
+pub(crate) mod clock;
 mod detector;
 mod first_pass;
 mod found;
 mod learning;
 mod lists;
 mod locks;
-mod objects;
+pub(crate) mod objects;
 mod recent;
-mod shadow;
-mod sites;
+pub(crate) mod shadow;
+pub(crate) mod sites;
 mod spin_loops;
 mod survey;
-mod threads;
+pub(crate) mod threads;
 
 pub use atomics::SyncMemory;
 pub use cell::Action;

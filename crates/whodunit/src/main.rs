@@ -20,6 +20,7 @@ mod naming;
 mod pack;
 mod pairs;
 mod place;
+mod predict;
 mod races;
 mod record;
 mod recordings;
@@ -102,6 +103,9 @@ enum Verb {
     #[command(override_usage = "whodunit pairs [OPTIONS] [--] PROG [ARGS]...\n       \
                                 whodunit pairs [OPTIONS] --failing REC --passing REC...")]
     Pairs(pairs::Arguments),
+    /// Find the orders of threads that would have crashed a run that went well, and try them out
+    #[command(override_usage = "whodunit predict [OPTIONS] REC\n       whodunit predict [OPTIONS] -- PROG [ARGS]...")]
+    Predict(predict::Arguments),
     /// Show findings that were kept as JSON, or write them in another format
     Render(render::Arguments),
     /// Tell what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
@@ -136,6 +140,7 @@ fn main() -> ExitCode {
         Verb::LastWrite(arguments) => last_write::run(&arguments),
         Verb::Races(arguments) => races::run(&arguments),
         Verb::Pairs(arguments) => pairs::run(&arguments),
+        Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Render(arguments) => render::run(&arguments),
         Verb::Trace(arguments) => tracing::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),

@@ -5,7 +5,7 @@
 //! (`verdicts`).
 
 pub mod names;
-mod passes;
+pub mod passes;
 pub mod verdicts;
 
 use crate::findings_output;
@@ -85,13 +85,13 @@ fn read_suppressions(files: &[PathBuf]) -> Result<Vec<Suppressions>, String> {
 }
 
 /// A process image with everything that is known without running it.
-struct Subject<'a> {
-    recording: &'a Recording,
+pub struct Subject<'a> {
+    pub recording: &'a Recording,
     /// As users call the recording.
-    name: String,
-    log: u32,
-    recorded: Recorded,
-    allocating: &'a allocators::Arguments,
+    pub name: String,
+    pub log: u32,
+    pub recorded: Recorded,
+    pub allocating: &'a allocators::Arguments,
 }
 
 fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Findings, Recording), Trouble> {

@@ -4,6 +4,7 @@ mod count;
 mod functions;
 pub mod lines;
 pub mod pairs;
+pub mod predict;
 pub mod races;
 pub mod steps;
 
@@ -33,6 +34,8 @@ pub enum Study {
     FirstPass(races::Classes),
     /// Data races, given what a first pass found.
     Races { surveyed: Surveyed, classes: races::Classes },
+    /// Memory errors of other orders, given what a survey found.
+    Predict(predict::Subject),
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
@@ -67,6 +70,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
+        Study::Predict(subject) => Box::new(Studying::new(predict::predict(subject), functions, Detail::Values)),
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }

@@ -30,7 +30,7 @@ impl SyncMemory {
         }
     }
 
-    pub(super) fn contains(&self, block: u64, address: u64) -> bool {
+    pub(crate) fn contains(&self, block: u64, address: u64) -> bool {
         let parts = self.parts.get(&block).and_then(|known| known.get(&(address / GRANULE_SIZE)));
         parts.is_some_and(|parts| parts.iter().any(|mask| mask >> (address % GRANULE_SIZE) & 1 != 0))
     }

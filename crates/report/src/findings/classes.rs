@@ -46,6 +46,25 @@ pub(super) fn about(class: Class) -> About {
             "memory corruption",
             "A statement writes to memory that is not its own; the failure comes later, elsewhere.",
         ),
+        Class::ConcurrencyNull => (
+            "null dereference by order",
+            "A pointer is dereferenced that another thread sets to null, and nothing keeps that from coming first.",
+        ),
+        Class::ConcurrencyUninit => (
+            "uninitialised read by order",
+            "What one thread reads only another initialises, and nothing makes the reader wait.",
+        ),
+        Class::ConcurrencyDangling => (
+            "use after free by order",
+            "A block that one thread accesses another gives back, and nothing keeps that from coming first.",
+        ),
+        Class::ConcurrencyOverflow => {
+            ("buffer overflow by order", "An index is changed by another thread between its check and its use.")
+        }
+        Class::ConcurrencyDoubleFree => (
+            "double free by order",
+            "Two threads give the same block back, and only their order has kept one of them from it.",
+        ),
     };
     About { name, meaning }
 }

@@ -22,11 +22,16 @@ pub enum Class {
     UninitialisedRead,
     BufferOverflow,
     MemoryCorruption,
+    ConcurrencyNull,
+    ConcurrencyUninit,
+    ConcurrencyDangling,
+    ConcurrencyOverflow,
+    ConcurrencyDoubleFree,
 }
 
 impl Class {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Class; 16] = [
+    pub const ALL: [Class; 21] = [
         Class::DataRace,
         Class::AdHocSynchronisation,
         Class::AtomicityViolation,
@@ -43,6 +48,11 @@ impl Class {
         Class::UninitialisedRead,
         Class::BufferOverflow,
         Class::MemoryCorruption,
+        Class::ConcurrencyNull,
+        Class::ConcurrencyUninit,
+        Class::ConcurrencyDangling,
+        Class::ConcurrencyOverflow,
+        Class::ConcurrencyDoubleFree,
     ];
 
     pub fn word(self) -> &'static str {
@@ -63,6 +73,11 @@ impl Class {
             Class::UninitialisedRead => "uninitialised-read",
             Class::BufferOverflow => "buffer-overflow",
             Class::MemoryCorruption => "memory-corruption",
+            Class::ConcurrencyNull => "concurrency-null",
+            Class::ConcurrencyUninit => "concurrency-uninit",
+            Class::ConcurrencyDangling => "concurrency-dangling",
+            Class::ConcurrencyOverflow => "concurrency-overflow",
+            Class::ConcurrencyDoubleFree => "concurrency-double-free",
         }
     }
 }

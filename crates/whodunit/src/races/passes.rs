@@ -59,11 +59,7 @@ impl Seen {
 
 impl Passes<'_> {
     pub fn look(&self) -> Result<Seen, Trouble> {
-        let mut classes = Classes {
-            ignored: self.names.code_of(LOADER),
-            atomic_code: self.names.code_of(SYNCHRONISERS),
-            ..Classes::default()
-        };
+        let mut classes = self.classes();
         let (surveyed, found) = self.settle(&mut classes)?;
         let (wanted, places) = wanted(&found.races);
         let told = match wanted.is_empty() {
@@ -73,9 +69,18 @@ impl Passes<'_> {
         Ok(Seen { found, ad_hoc: surveyed.ad_hoc, told, places })
     }
 
+    /// What is known of instructions before anything has been replayed.
+    pub fn classes(&self) -> Classes {
+        Classes {
+            ignored: self.names.code_of(LOADER),
+            atomic_code: self.names.code_of(SYNCHRONISERS),
+            ..Classes::default()
+        }
+    }
+
     /// Loads and stores of atomics are plain instructions. Debug information tells them apart, and is asked only about
     /// what seems to race.
-    fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
+    pub fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
         let mut round = 1;
         loop {
             let FirstFound { surveyed, found } = self.ask(Study::FirstPass(classes.clone()))?;
@@ -93,7 +98,7 @@ impl Passes<'_> {
         }
     }
 
-    fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
+    pub fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
         let subject = Subject { folder: self.folder, log: self.log, until: None };
         let task = Task::Study { study, allocators: self.allocators.to_vec() };
         let answer = inquiry::ask(&subject, &task)?;

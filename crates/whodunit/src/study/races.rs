@@ -22,7 +22,7 @@ pub struct Classes {
 }
 
 impl Classes {
-    fn classify(self) -> Classify {
+    pub fn classify(self) -> Classify {
         let is_in = |ranges: &[Range<u64>], pc: u64| ranges.iter().any(|range| range.contains(&pc));
         Box::new(move |pc| {
             if self.atomic.contains(&pc) || is_in(&self.atomic_code, pc) {
@@ -42,10 +42,22 @@ pub struct Once<L, F> {
     pub conclude: F,
 }
 
+impl<L: Listener, F: Fn(L) -> Value> Once<L, F> {
+    pub fn new(listener: L, conclude: F) -> Once<L, F> {
+        Once { listener: Some(listener), conclude }
+    }
+}
+
 impl<L: Listener, F: Send> Listener for Once<L, F> {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
         if let Some(listener) = &mut self.listener {
             listener.accesses(thread, accesses);
+        }
+    }
+
+    fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
+        if let Some(listener) = &mut self.listener {
+            listener.valued(thread, access, values);
         }
     }
 
@@ -69,13 +81,12 @@ impl<L: Listener + 'static, F: Fn(L) -> Value + Send + 'static> Student for Once
 }
 
 pub fn first_pass(classes: Classes) -> impl Student {
-    let listener = Some(FirstPass::new(classes.clone().classify(), classes.classify()));
-    Once { listener, conclude: |first_pass: FirstPass| json!(first_pass.into_found()) }
+    let listener = FirstPass::new(classes.clone().classify(), classes.classify());
+    Once::new(listener, |first_pass: FirstPass| json!(first_pass.into_found()))
 }
 
 pub fn detect(surveyed: Surveyed, classes: Classes) -> impl Student {
-    let listener = Some(Detector::new(surveyed, classes.classify()));
-    Once { listener, conclude: |detector: Detector| json!(detector.into_found()) }
+    Once::new(Detector::new(surveyed, classes.classify()), |detector: Detector| json!(detector.into_found()))
 }
 
 /// An access whose circumstances are wanted.

@@ -1,0 +1,36 @@
+//! Crashes that have not happened yet: from a run that went well, the orders of accesses that would have ended it.
+//!
+//! After ConMem (Zhang, Sun and Lu, ASPLOS 2010), in one pass. Each kind of memory error has its ingredients, which a good
+//! run shows too, and an order in which they are fatal:
+//!
+//! - *null*: a thread reads a pointer and dereferences it, another writes NULL to it; fatal if the write comes first and
+//!   nobody renews the pointer in between.
+//! - *uninitialised*: a thread reads what only another has initialised; fatal if the read comes first.
+//! - *dangling*: a thread accesses a block that another gives back; fatal if the access comes after.
+//! - *overflow*: a thread reads an index, and another changes it; fatal if a check was made of the old value.
+//! - *inconsistent*: a thread reads what another changes; fatal if it does not go with what was read before, and a lookup by
+//!   both finds nothing. The paper leaves these out: most such orders do no harm, so only trying them out can tell.
+//!
+//! A fatal order is predicted unless synchronisation forbids it: by order ([`order`]) or by mutual exclusion
+//! ([`deeds::Deed::is_shielded_from`]). It differs from the paper in this:
+//!
+//! - Order comes from flags, atomics, semaphores and barriers alike, and from queues: who reads a pointer in a critical
+//!   section that another wrote in one of the same lock depends on it. Locks alone order nothing.
+//! - That a pointer is dereferenced and that a number is an index is seen in the addresses of later accesses ([`uses`]).
+//! - An earlier read in the same critical section shields as an earlier write does: it would have seen the other value.
+//!
+//! May miss: what depends on instructions that this run did not execute; orders that need three or more accesses moved;
+//! memory that is accessed by differently aligned instructions. May wrongly predict: orders that values forbid in ways
+//! that the stream does not show. So predictions are to be tried out.
+
+mod deeds;
+mod detector;
+mod found;
+mod locations;
+mod order;
+mod runners;
+mod uses;
+
+pub use deeds::{Deed, Held, Place};
+pub use detector::{Detector, Libraries};
+pub use found::{Block, Kind, Predicted, Prediction};

@@ -1,0 +1,119 @@
+//! What a thread did to memory, with all that is needed to make it happen at another time.
+
+use super::runners::Frame;
+use crate::races::cell::Slot;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use trace::stream::{LockMode, Thread};
+
+/// An instruction, and which of the thread's executions of it is meant, counted from 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Place {
+    pub pc: u64,
+    pub time: u64,
+}
+
+/// A lock that was held, in one of its critical sections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Held {
+    pub object: u64,
+    pub mode: LockMode,
+    /// Tells the lock's critical sections apart.
+    pub section: u64,
+    /// The call that took it.
+    pub taken: Place,
+    /// What the thread did before that call.
+    pub before: Place,
+}
+
+/// All locks of a thread, shared by what it does while it holds them.
+pub type Locks = Arc<Vec<Held>>;
+
+/// An access, or the release of a block.
+#[derive(Clone, Debug)]
+pub struct Happening {
+    pub thread: Thread,
+    pub slot: Slot,
+    pub tick: u64,
+    /// The instruction itself.
+    pub pc: u64,
+    /// Where a thread can be held: the instruction, or the program's call of the library that it is in.
+    pub place: Place,
+    /// What the thread did before.
+    pub before: Place,
+    pub locks: Locks,
+    /// The locks of the thread's access to the same memory before this one.
+    pub earlier_locks: Option<Locks>,
+    pub frame: Option<Arc<Frame>>,
+    /// What was read or written, if it is known.
+    pub value: Option<u64>,
+}
+
+/// The same for who makes findings of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Deed {
+    pub thread: Thread,
+    pub pc: u64,
+    pub place: Place,
+    pub before: Place,
+    pub locks: Vec<Held>,
+    /// Return addresses, the innermost first.
+    pub callers: Vec<u64>,
+    pub value: Option<u64>,
+}
+
+/// Stacks are told up to so many callers.
+const MOST_CALLERS: usize = 32;
+
+impl Happening {
+    pub fn told(&self) -> Deed {
+        let callers = Frame::callers(self.frame.as_ref()).take(MOST_CALLERS).collect();
+        Deed {
+            thread: self.thread,
+            pc: self.pc,
+            place: self.place,
+            before: self.before,
+            locks: self.locks.to_vec(),
+            callers,
+            value: self.value,
+        }
+    }
+
+    /// Whether this and the thread's access before it are in one critical section of a lock that the other holds too: then
+    /// the other cannot come between them.
+    pub fn is_shielded_from(&self, other: &Happening) -> bool {
+        self.earlier_locks.as_ref().is_some_and(|earlier| shares_section(earlier, &self.locks, &other.locks))
+    }
+
+    /// Whether this and a later deed of the same thread are in one critical section of a lock that the other holds too.
+    pub fn is_joined_against(&self, later: &Happening, other: &Happening) -> bool {
+        shares_section(&self.locks, &later.locks, &other.locks)
+    }
+}
+
+fn shares_section(one: &[Held], next: &[Held], other: &[Held]) -> bool {
+    one.iter().any(|held| next.iter().any(|same| same.section == held.section) && conflicts(held, other))
+}
+
+fn conflicts(held: &Held, others: &[Held]) -> bool {
+    others.iter().any(|other| held.excludes(other))
+}
+
+impl Held {
+    /// Whether both cannot be held by different threads at the same time.
+    pub fn excludes(&self, other: &Held) -> bool {
+        self.object == other.object && (self.mode == LockMode::Exclusive || other.mode == LockMode::Exclusive)
+    }
+}
+
+impl Deed {
+    /// The first taken of the locks that keep this thread and the other's deed apart.
+    pub fn barred_by(&self, other: &Deed) -> Option<&Held> {
+        let barring = self.locks.iter().filter(|held| conflicts(held, &other.locks));
+        barring.min_by_key(|held| held.section)
+    }
+}
+
+pub fn excludes_any(locks: &[Held], others: &[Held]) -> bool {
+    locks.iter().any(|held| conflicts(held, others))
+}

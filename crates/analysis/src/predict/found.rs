@@ -1,0 +1,179 @@
+//! The predictions, each pair of instructions once, with a few of its occurrences.
+
+use super::deeds::{Deed, Happening};
+use super::uses::Uses;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use trace::stream::Thread;
+
+/// How many pairs of instructions are kept.
+const MOST_PAIRS: usize = 4096;
+/// How many occurrences of each are kept.
+const MOST_OCCURRENCES: usize = 4;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Null,
+    Dangling,
+    Overflow,
+    Uninitialised,
+    /// A read of something else than what went before was based on.
+    Inconsistent,
+}
+
+/// A block of the heap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Block {
+    pub address: u64,
+    pub size: u64,
+    /// Where the function that made it returned to.
+    pub site: u64,
+}
+
+/// Two deeds that would be fatal in this order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Prediction {
+    pub kind: Kind,
+    /// The memory that both are about: what both access, or the block that is given back.
+    pub address: u64,
+    pub size: u64,
+    /// The block that it lies in.
+    pub block: Option<Block>,
+    /// The deed that has to come first.
+    pub early: Deed,
+    /// The deed that has to come next.
+    pub late: Deed,
+    /// What would have made it good again, by the thread of `early`: it has to come after `late`.
+    pub renewal: Option<Deed>,
+    /// Whether the run had both in this order, and was saved by the renewal.
+    pub was_renewed: bool,
+}
+
+/// What a detector has found.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Predicted {
+    /// By kind, then in the order of first occurrence; occurrences of one pair of instructions stand together.
+    pub pairs: Vec<Vec<Prediction>>,
+    /// Pairs of instructions that were too many to keep.
+    pub further_pairs: u64,
+    /// Memory that was not watched, since it was too much, in units of 8 bytes.
+    pub unwatched_memory: u64,
+    /// Threads that could not be watched, since there were too many at once.
+    pub unwatched_threads: u64,
+}
+
+#[derive(Default)]
+pub struct Collected {
+    numbers: FxHashMap<(Kind, u64, u64), usize>,
+    pairs: Vec<Vec<Prediction>>,
+    /// Predictions whose renewal has not come yet, by address and thread.
+    open: FxHashMap<(u64, Thread), Vec<(usize, usize)>>,
+    further_pairs: u64,
+}
+
+/// A prediction to be kept, if it is of a new kind.
+pub struct Suspicion<'a> {
+    pub kind: Kind,
+    pub address: u64,
+    pub size: u64,
+    pub block: Option<Block>,
+    pub early: &'a Happening,
+    pub late: &'a Happening,
+    pub renewal: Option<&'a Happening>,
+}
+
+impl Collected {
+    pub fn add(&mut self, suspicion: &Suspicion<'_>) {
+        let key = (suspicion.kind, suspicion.early.pc, suspicion.late.pc);
+        let number = match self.numbers.get(&key) {
+            Some(number) => *number,
+            None if self.pairs.len() == MOST_PAIRS => {
+                self.further_pairs += 1;
+                return;
+            }
+            None => {
+                self.numbers.insert(key, self.pairs.len());
+                self.pairs.push(Vec::new());
+                self.pairs.len() - 1
+            }
+        };
+        let occurrences = &mut self.pairs[number];
+        let place = match suspicion.kind {
+            _ if occurrences.len() < MOST_OCCURRENCES => occurrences.len(),
+            // The larger an index has become, the likelier it is out of bounds.
+            Kind::Overflow => match smallest(occurrences).filter(|(_, value)| suspicion.early.value > *value) {
+                Some((place, _)) => place,
+                None => return,
+            },
+            // The first, and the latest: what goes on between may look different in the beginning and in the end.
+            Kind::Null | Kind::Dangling | Kind::Uninitialised | Kind::Inconsistent => MOST_OCCURRENCES - 1,
+        };
+        occurrences.truncate(occurrences.len().max(place));
+        let prediction = suspicion.told();
+        match occurrences.get_mut(place) {
+            Some(old) => *old = prediction,
+            None => occurrences.push(prediction),
+        }
+        if suspicion.renewal.is_none() && suspicion.kind == Kind::Null {
+            self.open.entry((suspicion.address, suspicion.early.thread)).or_default().push((number, place));
+        }
+    }
+
+    /// A thread has written to memory again.
+    pub fn renewed(&mut self, address: u64, by: &Happening) {
+        let Some(open) = self.open.remove(&(address, by.thread)) else { return };
+        for (number, place) in open {
+            if let Some(prediction) = self.pairs[number].get_mut(place)
+                && prediction.renewal.is_none()
+            {
+                prediction.renewal = Some(by.told());
+            }
+        }
+    }
+
+    /// Nobody asks for what happens at this address any longer.
+    pub fn forget(&mut self, address: u64) {
+        self.open.retain(|(open, _), _| *open != address);
+    }
+
+    pub fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// What the program's own behaviour does not speak against.
+    pub fn into_predicted(self, uses: &Uses) -> Predicted {
+        let is_likely = |prediction: &Prediction| match prediction.kind {
+            Kind::Null => uses.is_dereferenced(prediction.late.pc) && !uses.bears_null(prediction.late.pc),
+            Kind::Uninitialised => !uses.bears_null(prediction.early.pc),
+            Kind::Overflow => uses.is_index(prediction.late.pc),
+            Kind::Dangling | Kind::Inconsistent => true,
+        };
+        let likely = |pair: &Vec<Prediction>| pair.first().is_some_and(is_likely);
+        let mut pairs: Vec<_> = self.pairs.into_iter().filter(likely).collect();
+        pairs.sort_by_key(|pair| pair.first().map(|prediction| prediction.kind));
+        Predicted { pairs, further_pairs: self.further_pairs, ..Predicted::default() }
+    }
+}
+
+/// The occurrence that is given up first, and the value of its index.
+fn smallest(occurrences: &[Prediction]) -> Option<(usize, Option<u64>)> {
+    let values = occurrences.iter().map(|prediction| prediction.early.value).enumerate();
+    // The first stays: after it, the threads do least that the run did not show.
+    values.skip(1).min_by_key(|(_, value)| *value)
+}
+
+impl Suspicion<'_> {
+    fn told(&self) -> Prediction {
+        Prediction {
+            kind: self.kind,
+            address: self.address,
+            size: self.size,
+            block: self.block,
+            early: self.early.told(),
+            late: self.late.told(),
+            renewal: self.renewal.map(Happening::told),
+            was_renewed: self.renewal.is_some(),
+        }
+    }
+}

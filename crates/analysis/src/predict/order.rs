@@ -1,0 +1,118 @@
+//! Which deeds must come before which: what synchronisation orders, whatever the schedule.
+//!
+//! Locks exclude, but order nothing. Where a thread reads a pointer in a critical section that another wrote in one of
+//! the same lock, as with a queue, what it does next depends on that.
+
+use super::deeds::{Happening, Held, Locks};
+use crate::races::Surveyed;
+use crate::races::blocks::Blocks;
+use crate::races::cell::Slot;
+use crate::races::clock::{Moment, Passed, Seen};
+use crate::races::objects::Objects;
+use crate::races::shadow::{GRANULE_SIZE, granules};
+use crate::races::threads::Threads;
+use rustc_hash::FxHashMap;
+use trace::stream::{Access, Event, LockMode, Thread};
+
+pub struct Order {
+    threads: Threads,
+    objects: Objects,
+    surveyed: Surveyed,
+    /// What was passed on through memory that is synchronisation, by granule.
+    passed: FxHashMap<u64, Passed>,
+}
+
+/// Who wrote last, in which critical sections, and what it had seen.
+pub struct LastWrite {
+    pub thread: Thread,
+    pub locks: Locks,
+    pub moment: Moment,
+}
+
+impl Order {
+    pub fn new(surveyed: Surveyed) -> Order {
+        Order { threads: Threads::default(), objects: Objects::default(), surveyed, passed: FxHashMap::default() }
+    }
+
+    pub fn slot(&mut self, thread: Thread) -> Option<Slot> {
+        self.threads.slot(thread)
+    }
+
+    /// One thread runs, and all that others did is before what it does.
+    pub fn is_alone(&self) -> bool {
+        self.threads.is_alone()
+    }
+
+    pub fn unwatched(&self) -> u64 {
+        self.threads.unwatched()
+    }
+
+    /// The tick of the thread's next deed.
+    pub fn advance(&mut self, slot: Slot) -> u64 {
+        let running = self.threads.at(slot);
+        running.advance(1);
+        running.tick()
+    }
+
+    pub fn now(&mut self, slot: Slot) -> Moment {
+        let tick = self.threads.at(slot).tick();
+        Moment { owner: slot, tick, seen: self.seen(slot).clone() }
+    }
+
+    fn seen(&self, slot: Slot) -> &Seen {
+        self.threads.view(slot).seen
+    }
+
+    /// Whether a deed must be before what the thread does now.
+    pub fn is_before(&self, deed: &Happening, slot: Slot) -> bool {
+        deed.slot == slot || self.seen(slot).tick_of(deed.slot) >= deed.tick
+    }
+
+    /// Whether memory is there for synchronisation; then its accesses order others.
+    pub fn is_synchronisation(&self, blocks: &Blocks, address: u64) -> bool {
+        let block = blocks.number_at(address).unwrap_or(0);
+        self.surveyed.sync_memory.contains(block, address)
+    }
+
+    pub fn synchronise(&mut self, slot: Slot, access: &Access) {
+        for (granule, _) in granules(access.address, u64::from(access.size).min(GRANULE_SIZE)) {
+            if access.kind.reads()
+                && let Some(passed) = self.passed.get(&granule)
+            {
+                self.threads.at(slot).acquire(passed);
+            }
+        }
+        if access.kind.writes() {
+            let moment = self.threads.at(slot).release();
+            for (granule, _) in granules(access.address, u64::from(access.size).min(GRANULE_SIZE)) {
+                self.passed.entry(granule).or_default().add(moment.clone());
+            }
+        }
+    }
+
+    /// A read of a pointer that another thread wrote: a dependence, if both were in critical sections of one lock.
+    pub fn depend(&mut self, slot: Slot, locks: &[Held], write: &LastWrite) {
+        let shares_lock = |held: &Held| write.locks.iter().any(|other| other.object == held.object);
+        if locks.iter().any(shares_lock) {
+            self.threads.at(slot).acquire(&Passed::One(write.moment.clone()));
+        }
+    }
+
+    pub fn event(&mut self, slot: Slot, thread: Thread, event: &Event) {
+        match *event {
+            Event::Created { child } => self.threads.create(slot, child),
+            Event::Ended => self.threads.end(slot, thread),
+            Event::Joined { other } => self.threads.join(slot, other),
+            Event::Released { object, .. } => {
+                let moment = self.threads.at(slot).release();
+                self.objects.release(object, moment);
+            }
+            Event::Acquired { object, .. } => {
+                let running = self.threads.at(slot);
+                self.objects.passed(object, LockMode::Shared).for_each(|passed| running.acquire(passed));
+            }
+            Event::Forgotten { object } => self.objects.forget(object),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Threads as they run: how often they have executed what, who called them, and the locks they hold.
+
+use super::deeds::{Held, Locks, Place};
+use rustc_hash::FxHashMap;
+use std::iter;
+use std::sync::Arc;
+use trace::stream::{Access, AccessKind, LockMode, Site, Thread};
+
+/// A call that has not returned. Stacks share what they have in common.
+#[derive(Debug)]
+pub struct Frame {
+    call: Place,
+    /// Whether the program itself called, not a library.
+    is_own: bool,
+    return_address: u64,
+    /// Where the return address was put.
+    slot: u64,
+    parent: Option<Arc<Frame>>,
+}
+
+impl Frame {
+    /// Return addresses, the innermost first.
+    pub fn callers(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = u64> {
+        Frame::outwards(frame).map(|frame| frame.return_address)
+    }
+
+    /// Where the return address was put.
+    pub fn slot(&self) -> u64 {
+        self.slot
+    }
+
+    fn outwards(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = &Frame> {
+        iter::successors(frame.map(Arc::as_ref), |frame| frame.parent.as_deref())
+    }
+}
+
+impl Drop for Frame {
+    /// One after the other: a deep stack of the guest's must not become one of ours.
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(mut frame) = next.and_then(Arc::into_inner) {
+            next = frame.parent.take();
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Runner {
+    /// Executions by site.
+    times: Vec<u64>,
+    calls: FxHashMap<u64, u64>,
+    pub frame: Option<Arc<Frame>>,
+    pub locks: Locks,
+    /// The site and kind of the last access: an instruction that reads and writes elsewhere is executed once.
+    last: Option<(Site, AccessKind)>,
+    /// The last thing that the program's own code did, and what it did before.
+    latest: [Place; 2],
+}
+
+impl Runner {
+    /// The execution that an access belongs to.
+    pub fn count(&mut self, access: &Access) -> u64 {
+        let index = access.site.0 as usize;
+        if self.times.len() <= index {
+            self.times.resize(index + 1, 0);
+        }
+        let is_same = self.last == Some((access.site, AccessKind::Read)) && access.kind == AccessKind::Write;
+        self.last = Some((access.site, access.kind));
+        self.times[index] += u64::from(!is_same);
+        self.times[index]
+    }
+
+    pub fn called(&mut self, site: u64, slot: u64, return_address: u64, is_own: bool) {
+        let time = self.calls.entry(site).or_default();
+        *time += 1;
+        let call = Place { pc: site, time: *time };
+        // Stacks grow down: what lies at or below the new return address has been left.
+        while let Some(frame) = self.frame.take() {
+            if frame.slot > slot {
+                self.frame = Some(frame);
+                break;
+            }
+            self.frame = frame.parent.clone();
+        }
+        self.frame = Some(Arc::new(Frame { call, is_own, return_address, slot, parent: self.frame.take() }));
+        if is_own {
+            self.passed(call);
+        }
+    }
+
+    pub fn returned(&mut self, target: u64) {
+        let frames = Frame::outwards(self.frame.as_ref());
+        let position = frames.take(MOST_LEFT).position(|frame| frame.return_address == target);
+        for _ in 0..position.map_or(0, |position| position + 1) {
+            self.frame = self.frame.take().and_then(|frame| frame.parent.clone());
+        }
+    }
+
+    /// The program's own code has done something.
+    pub fn passed(&mut self, place: Place) {
+        if self.latest[1] != place {
+            self.latest = [self.latest[1], place];
+        }
+    }
+
+    /// What the program's own code did before it came to a place.
+    pub fn before(&self, place: Place) -> Place {
+        if self.latest[1] == place { self.latest[0] } else { self.latest[1] }
+    }
+
+    /// The innermost call that the program itself made.
+    pub fn own_call(&self) -> Option<Place> {
+        Frame::outwards(self.frame.as_ref()).find(|frame| frame.is_own).map(|frame| frame.call)
+    }
+
+    /// A call that ends here, or is about to do its work, by its return address.
+    fn call_to(&self, return_address: u64) -> Place {
+        let open = Frame::outwards(self.frame.as_ref()).take(MOST_LEFT);
+        let found = open.into_iter().find(|frame| frame.return_address == return_address);
+        found.filter(|frame| frame.is_own).map(|frame| frame.call).or_else(|| self.own_call()).unwrap_or_default()
+    }
+
+    pub fn locked(&mut self, object: u64, mode: LockMode, return_address: u64, section: u64) {
+        let taken = self.call_to(return_address);
+        let before = self.before(taken);
+        Arc::make_mut(&mut self.locks).push(Held { object, mode, section, taken, before });
+    }
+
+    pub fn unlocked(&mut self, object: u64) {
+        let last = self.locks.iter().rposition(|held| held.object == object);
+        if let Some(position) = last {
+            Arc::make_mut(&mut self.locks).remove(position);
+        }
+    }
+
+    pub fn freeing_call(&self, return_address: u64) -> Place {
+        self.call_to(return_address)
+    }
+}
+
+/// How many open calls are looked through for one that may have been left.
+const MOST_LEFT: usize = 64;
+
+#[derive(Default)]
+pub struct Runners {
+    runners: FxHashMap<Thread, Runner>,
+}
+
+impl Runners {
+    pub fn of(&mut self, thread: Thread) -> &mut Runner {
+        self.runners.entry(thread).or_default()
+    }
+
+    pub fn ended(&mut self, thread: Thread) {
+        self.runners.remove(&thread);
+    }
+}

@@ -1,0 +1,173 @@
+//! What becomes of values that are read: which instructions read pointers that are dereferenced, and which read numbers
+//! that addresses are computed from.
+//!
+//! Seen in the addresses of the accesses that follow: a pointer is dereferenced by an access at it or a little behind it,
+//! and a number is an index if an address moves in step with it.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use trace::stream::Thread;
+
+/// A value is looked for in so many of the thread's next accesses.
+const REACH: usize = 24;
+/// Members are not further behind the start of what a pointer points to.
+const LONGEST_OBJECT: u64 = 4096;
+/// Vector instructions look at whole lines, which may begin earlier.
+const LINE: u64 = 64;
+/// Numbers beyond are no indices.
+const LARGEST_INDEX: u64 = 1 << 32;
+/// Elements of arrays that indices are recognised by.
+const SCALES: [u64; 7] = [1, 2, 4, 8, 16, 24, 32];
+
+struct Read {
+    pc: u64,
+    value: u64,
+    n_later: usize,
+}
+
+/// What a thread has read of late, the latest at the end.
+#[derive(Default)]
+struct Recent {
+    reads: VecDeque<Read>,
+}
+
+impl Recent {
+    fn add(&mut self, pc: u64, value: u64) {
+        // What the instruction read before is used up.
+        self.reads.retain(|read| read.pc != pc);
+        if self.reads.len() == REACH {
+            self.reads.pop_front();
+        }
+        self.reads.push_back(Read { pc, value, n_later: 0 });
+    }
+
+    /// Counts an access behind them, and gives those that it may still belong to, the latest first.
+    fn pass(&mut self) -> impl Iterator<Item = &Read> {
+        while self.reads.front().is_some_and(|read| read.n_later >= REACH) {
+            self.reads.pop_front();
+        }
+        self.reads.iter_mut().rev().map(|read| {
+            read.n_later += 1;
+            &*read
+        })
+    }
+}
+
+#[derive(Default)]
+pub struct Uses {
+    /// Pointers and numbers by thread.
+    recent: FxHashMap<Thread, (Recent, Recent)>,
+    dereferenced: FxHashSet<u64>,
+    null_readers: FxHashSet<u64>,
+    indices: FxHashSet<u64>,
+    /// For a read and an access behind it: the last value, and the first address that came with it.
+    steps: FxHashMap<(u64, u64), (u64, u64)>,
+}
+
+/// How many pairs of reads and accesses behind them are followed.
+const MOST_STEPS: usize = 1 << 18;
+
+impl Uses {
+    /// A thread has read a value. Numbers that no other thread has to do with are no concern.
+    pub fn read(&mut self, thread: Thread, pc: u64, value: u64, is_shared: bool) {
+        if value == 0 {
+            self.null_readers.insert(pc);
+        }
+        if is_pointer(value) {
+            self.recent.entry(thread).or_default().0.add(pc, value);
+        } else if is_shared && value < LARGEST_INDEX && !self.indices.contains(&pc) {
+            self.recent.entry(thread).or_default().1.add(pc, value);
+        }
+    }
+
+    /// A thread has accessed memory.
+    pub fn accessed(&mut self, thread: Thread, pc: u64, address: u64) {
+        let Some((pointers, numbers)) = self.recent.get_mut(&thread) else { return };
+        // Of several reads of a pointer, the last one is what is used.
+        let is_near = |read: &&Read| address.wrapping_add(LINE).wrapping_sub(read.value) < LONGEST_OBJECT + LINE;
+        let near: Vec<u64> = pointers.pass().filter(is_near).map(|read| read.pc).collect();
+        self.dereferenced.extend(near.first());
+        for read in numbers.pass() {
+            let known = self.steps.len();
+            let last = self.steps.get(&(read.pc, pc)).copied();
+            if last.is_some_and(|last| moves_in_step(last, (read.value, address))) {
+                self.indices.insert(read.pc);
+            }
+            let is_new = last.map_or(known < MOST_STEPS, |(value, _)| value != read.value);
+            if is_new {
+                self.steps.insert((read.pc, pc), (read.value, address));
+            }
+        }
+    }
+
+    pub fn ended(&mut self, thread: Thread) {
+        self.recent.remove(&thread);
+    }
+
+    pub fn is_dereferenced(&self, pc: u64) -> bool {
+        self.dereferenced.contains(&pc)
+    }
+
+    /// Whether the instruction has read a zero, and the program has lived with it.
+    pub fn bears_null(&self, pc: u64) -> bool {
+        self.null_readers.contains(&pc)
+    }
+
+    pub fn is_index(&self, pc: u64) -> bool {
+        self.indices.contains(&pc)
+    }
+}
+
+/// Whether a value can be an address.
+pub fn is_pointer(value: u64) -> bool {
+    (LARGEST_INDEX..1 << 47).contains(&value)
+}
+
+fn moves_in_step((old_value, old_address): (u64, u64), (value, address): (u64, u64)) -> bool {
+    let by = value.wrapping_sub(old_value);
+    by != 0 && SCALES.iter().any(|scale| by.wrapping_mul(*scale) == address.wrapping_sub(old_address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_is_dereferenced_behind_its_start() {
+        let mut uses = Uses::default();
+        uses.read(1, 0x10, 0x7000_0000_0000, false);
+        uses.accessed(2, 0x20, 0x7000_0000_0010);
+        assert!(!uses.is_dereferenced(0x10), "another thread");
+        uses.accessed(1, 0x20, 0x7000_0000_0010);
+        assert!(uses.is_dereferenced(0x10));
+    }
+
+    #[test]
+    fn a_value_is_not_looked_for_for_ever() {
+        let mut uses = Uses::default();
+        uses.read(1, 0x10, 0x7000_0000_0000, false);
+        for _ in 0..REACH {
+            uses.accessed(1, 0x20, 0x5000);
+        }
+        uses.accessed(1, 0x20, 0x7000_0000_0000);
+        assert!(!uses.is_dereferenced(0x10));
+    }
+
+    #[test]
+    fn an_index_moves_addresses() {
+        let mut uses = Uses::default();
+        for (value, address) in [(3, 0x6000), (3, 0x6000), (4, 0x9100)] {
+            uses.read(1, 0x10, value, true);
+            uses.accessed(1, 0x20, address);
+            assert!(!uses.is_index(0x10));
+        }
+        uses.read(1, 0x10, 7, true);
+        uses.accessed(1, 0x20, 0x9118);
+        assert!(uses.is_index(0x10), "three elements of eight bytes further on");
+        for (value, address) in [(14, 0x700e), (14, 0x700f), (14, 0x7010), (28, 0x701c)] {
+            uses.read(1, 0x30, value, true);
+            uses.accessed(1, 0x40, address);
+        }
+        assert!(uses.is_index(0x30), "the address also moved without it");
+    }
+}

@@ -1,0 +1,295 @@
+//! Predictions from streams written by hand, after the figures of the ConMem paper.
+
+use analysis::predict::{Detector, Kind, Predicted};
+use analysis::races::{SiteClass, Survey, Surveyed};
+use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
+
+const POINTER: u64 = 0x1000_0000;
+const OTHER: u64 = 0x1000_1000;
+const OBJECT: u64 = 0x7e90_0000_1000;
+const LOCK: u64 = 0x2000_0000;
+const FLAG: u64 = 0x3000_0000;
+
+/// One thing that a thread does. Sites are numbered by the test; the instruction of site n is at 0x100 * n.
+#[derive(Clone)]
+enum Does {
+    Read(u32, u64, u64),
+    Write(u32, u64, u64, u64),
+    Update(u32, u64, u64, u64),
+    Atomic(u32, u64, u64, u64),
+    Event(Event),
+}
+
+use Does::{Atomic, Read, Update, Write};
+
+fn lock(object: u64) -> Does {
+    Does::Event(Event::Locked { object, mode: LockMode::Exclusive, site: 0 })
+}
+
+fn unlock(object: u64) -> Does {
+    Does::Event(Event::Unlocked { object, site: 0 })
+}
+
+fn allocate(address: u64) -> Does {
+    Does::Event(Event::Allocated { address, size: 64, site: 0x9000 })
+}
+
+fn free(address: u64) -> Does {
+    Does::Event(Event::Freed { address, site: 0x9005 })
+}
+
+fn created(child: Thread) -> (Thread, Does) {
+    (1, Does::Event(Event::Created { child }))
+}
+
+fn joined(other: Thread) -> Does {
+    Does::Event(Event::Joined { other })
+}
+
+fn tell(listener: &mut impl Listener, stream: &[(Thread, Does)]) {
+    (0..64).for_each(|site| listener.site(Site(site), 0x100 * u64::from(site)));
+    for (thread, does) in stream {
+        let (site, address, before, after, kind) = match does.clone() {
+            Read(site, address, value) => (site, address, value, value, AccessKind::Read),
+            Write(site, address, before, after) => (site, address, before, after, AccessKind::Write),
+            Update(site, address, before, after) => (site, address, before, after, AccessKind::Update),
+            Atomic(site, address, before, after) => (site, address, before, after, AccessKind::Atomic),
+            Does::Event(event) => {
+                listener.event(*thread, &event);
+                continue;
+            }
+        };
+        let access = Access { address, size: 8, site: Site(site), kind };
+        let (before, after) = (before.to_le_bytes(), after.to_le_bytes());
+        listener.valued(*thread, &access, Values { before: Some(&before), after: Some(&after) });
+    }
+}
+
+fn surveyed(stream: &[(Thread, Does)]) -> Surveyed {
+    let mut survey = Survey::new(Box::new(|_| SiteClass::Plain));
+    tell(&mut survey, stream);
+    survey.into_surveyed()
+}
+
+/// What is predicted of threads 2 and 3, which thread 1 makes.
+fn predicted(rest: &[(Thread, Does)]) -> Predicted {
+    let mut stream = vec![(1, Read(63, 0x5000_0000, 1)), created(2), created(3)];
+    stream.extend_from_slice(rest);
+    let mut detector = Detector::new(surveyed(&stream), Box::new(|_| SiteClass::Plain), Vec::new());
+    tell(&mut detector, &stream);
+    detector.into_predicted()
+}
+
+/// Kind and sites, the early one first.
+fn pairs(rest: &[(Thread, Does)]) -> Vec<(Kind, u64, u64)> {
+    let told = |pair: &Vec<analysis::predict::Prediction>| {
+        let first = &pair[0];
+        (first.kind, first.early.pc / 0x100, first.late.pc / 0x100)
+    };
+    let found = predicted(rest);
+    found.pairs.iter().map(told).filter(|(kind, ..)| *kind != Kind::Inconsistent).collect()
+}
+
+/// Figure 3: a status string is tested and used while its owner sets it to NULL.
+#[test]
+fn a_pointer_that_is_cleared_after_its_use() {
+    let stream = [
+        (2, Read(1, POINTER, OBJECT)),
+        (2, Read(2, POINTER, OBJECT)),
+        (2, Read(3, OBJECT, 7)),
+        (3, Write(4, POINTER, OBJECT, 0)),
+        (2, Read(1, POINTER, 0)),
+    ];
+    assert_eq!(pairs(&stream), [(Kind::Null, 4, 2)], "the test itself bears NULL");
+    let found = predicted(&stream);
+    let occurrence = &found.pairs[0][0];
+    assert_eq!((occurrence.late.thread, occurrence.early.thread), (2, 3));
+    assert_eq!((occurrence.late.place.time, occurrence.late.before.pc), (1, 0x100));
+}
+
+#[test]
+fn a_pointer_that_was_renewed_before_its_use() {
+    let stream = [
+        (3, Write(4, POINTER, OBJECT, 0)),
+        (3, Write(5, POINTER, 0, OBJECT)),
+        (2, Read(2, POINTER, OBJECT)),
+        (2, Read(3, OBJECT, 7)),
+    ];
+    let found = predicted(&stream);
+    let null: Vec<_> = found.pairs.iter().flatten().filter(|found| found.kind == Kind::Null).collect();
+    assert_eq!(null.len(), 1);
+    assert!(null[0].was_renewed);
+    assert_eq!(null[0].renewal.as_ref().map(|renewal| renewal.pc), Some(0x500));
+}
+
+#[test]
+fn a_pointer_that_nobody_dereferences() {
+    let stream = [(2, Read(2, POINTER, OBJECT)), (2, Read(3, OTHER, 7)), (3, Write(4, POINTER, OBJECT, 0))];
+    assert_eq!(pairs(&stream), []);
+}
+
+/// Test and use in one critical section; or cleared and renewed in one.
+#[test]
+fn mutual_exclusion_shields() {
+    let one_section = [
+        (2, lock(LOCK)),
+        (2, Read(1, POINTER, OBJECT)),
+        (2, Read(2, POINTER, OBJECT)),
+        (2, Read(3, OBJECT, 7)),
+        (2, unlock(LOCK)),
+        (3, lock(LOCK)),
+        (3, Write(4, POINTER, OBJECT, 0)),
+        (3, unlock(LOCK)),
+        (2, Read(1, POINTER, 0)),
+    ];
+    assert_eq!(pairs(&one_section), []);
+    let renewed = [
+        (3, lock(LOCK)),
+        (3, Write(4, POINTER, OBJECT, 0)),
+        (3, Write(5, POINTER, 0, OBJECT)),
+        (3, unlock(LOCK)),
+        (2, lock(LOCK)),
+        (2, Read(2, POINTER, OBJECT)),
+        (2, Read(3, OBJECT, 7)),
+        (2, unlock(LOCK)),
+    ];
+    assert!(predicted(&renewed).pairs.iter().flatten().all(|found| found.kind != Kind::Null));
+}
+
+/// MySQL-2: test and use in two critical sections of one lock.
+#[test]
+fn two_critical_sections_do_not_shield() {
+    let stream = [
+        (2, lock(LOCK)),
+        (2, Read(1, POINTER, OBJECT)),
+        (2, unlock(LOCK)),
+        (2, lock(LOCK)),
+        (2, Read(2, POINTER, OBJECT)),
+        (2, Read(3, OBJECT, 7)),
+        (2, unlock(LOCK)),
+        (3, lock(LOCK)),
+        (3, Write(4, POINTER, OBJECT, 0)),
+        (3, unlock(LOCK)),
+    ];
+    assert_eq!(pairs(&stream), [(Kind::Null, 4, 2)]);
+    let found = predicted(&stream);
+    let occurrence = &found.pairs[0][0];
+    assert_eq!(occurrence.late.barred_by(&occurrence.early).map(|held| held.object), Some(LOCK));
+}
+
+/// Figure 8: what only another thread initialises.
+#[test]
+fn a_read_that_relies_on_another_threads_write() {
+    let stream = [(2, Write(1, POINTER, 0, 5)), (3, Read(2, POINTER, 5))];
+    assert_eq!(pairs(&stream), [(Kind::Uninitialised, 2, 1)]);
+    let waited =
+        [(2, Write(1, POINTER, 0, 5)), (2, Does::Event(Event::Ended)), (3, joined(2)), (3, Read(2, POINTER, 5))];
+    assert_eq!(pairs(&waited), []);
+    let own = [(2, Write(1, POINTER, 0, 5)), (3, Write(3, POINTER, 5, 6)), (3, Read(2, POINTER, 6))];
+    assert_eq!(pairs(&own), []);
+    let lived_with = [(3, Read(2, POINTER, 0)), (2, Write(1, POINTER, 0, 5)), (3, Read(2, POINTER, 5))];
+    assert_eq!(pairs(&lived_with), []);
+}
+
+/// A flag that is an atomic variable, and one under a lock.
+#[test]
+fn flags_and_queues_order() {
+    let flag = [
+        (2, Write(1, POINTER, 0, 5)),
+        (2, Atomic(4, FLAG, 0, 1)),
+        (3, Atomic(5, FLAG, 1, 1)),
+        (3, Read(2, POINTER, 5)),
+    ];
+    assert_eq!(pairs(&flag), []);
+    let queue = [
+        (2, Write(1, OBJECT, 0, 5)),
+        (2, lock(LOCK)),
+        (2, Write(3, POINTER, 0, OBJECT)),
+        (2, unlock(LOCK)),
+        (3, Read(9, OTHER, 0)),
+        (3, lock(LOCK)),
+        (3, Read(9, POINTER, OBJECT)),
+        (3, unlock(LOCK)),
+        (3, Read(2, OBJECT, 5)),
+    ];
+    assert_eq!(pairs(&queue), [], "the item is there when the queue says so");
+}
+
+/// Figure 9: a block that is given back while another thread still looks at it.
+#[test]
+fn a_block_that_is_given_back_after_its_use() {
+    let stream = [(2, allocate(OBJECT)), (3, Read(2, OBJECT + 8, 1)), (2, free(OBJECT))];
+    let found = predicted(&stream);
+    assert_eq!(found.pairs.len(), 1);
+    let occurrence = &found.pairs[0][0];
+    assert_eq!((occurrence.kind, occurrence.address, occurrence.size), (Kind::Dangling, OBJECT, 64));
+    assert_eq!((occurrence.early.thread, occurrence.late.pc), (2, 0x200));
+    let joined_first = [
+        (2, allocate(OBJECT)),
+        (3, Read(2, OBJECT + 8, 1)),
+        (3, Does::Event(Event::Ended)),
+        (2, joined(3)),
+        (2, free(OBJECT)),
+    ];
+    assert_eq!(pairs(&joined_first), []);
+}
+
+#[test]
+fn a_recycled_address_is_another_block() {
+    let stream = [
+        (2, allocate(OBJECT)),
+        (2, Read(1, OBJECT, 1)),
+        (2, free(OBJECT)),
+        (3, allocate(OBJECT)),
+        (3, Read(2, OBJECT, 1)),
+        (3, free(OBJECT)),
+    ];
+    assert_eq!(pairs(&stream), []);
+}
+
+/// Figure 10: a count that says where to copy to is raised by another thread.
+#[test]
+fn an_index_that_another_thread_changes() {
+    let buffer = 0x4000_0000;
+    let stream = [
+        (3, Read(9, POINTER, 40)),
+        (2, Read(1, POINTER, 40)),
+        (2, Write(2, buffer + 40, 0, 1)),
+        (2, Update(5, POINTER, 40, 80)),
+        (2, Read(1, POINTER, 80)),
+        (2, Write(2, buffer + 80, 0, 1)),
+        (3, Update(3, POINTER, 80, 120)),
+    ];
+    assert!(pairs(&stream).contains(&(Kind::Overflow, 3, 1)), "{:?}", pairs(&stream));
+    let locked: Vec<(Thread, Does)> = stream
+        .iter()
+        .flat_map(|(thread, does)| [(*thread, lock(LOCK)), (*thread, does.clone()), (*thread, unlock(LOCK))])
+        .collect();
+    assert!(pairs(&locked).iter().all(|(kind, ..)| *kind != Kind::Overflow));
+}
+
+/// Figure 7: a key is read that does not belong to the identifier that was read before.
+#[test]
+fn a_second_read_that_another_thread_comes_before() {
+    let read = [
+        (2, lock(LOCK)),
+        (2, Read(1, OTHER, 1)),
+        (2, unlock(LOCK)),
+        (2, lock(LOCK)),
+        (2, Read(2, POINTER, 100)),
+        (2, unlock(LOCK)),
+    ];
+    let written = [(3, lock(LOCK)), (3, Write(3, POINTER, 100, 200)), (3, unlock(LOCK))];
+    let found = predicted(&[&read[..], &written[..]].concat());
+    let inconsistent = found.pairs.iter().flatten().filter(|found| found.kind == Kind::Inconsistent);
+    let pairs: Vec<_> = inconsistent.map(|found| (found.early.pc, found.late.pc)).collect();
+    assert_eq!(pairs, [(0x300, 0x200)]);
+}
+
+#[test]
+fn one_thread_has_nothing_to_fear() {
+    let mut detector = Detector::new(Surveyed::default(), Box::new(|_| SiteClass::Plain), Vec::new());
+    let stream = [(1, Read(2, POINTER, OBJECT)), (1, Read(3, OBJECT, 1)), (1, Write(4, POINTER, OBJECT, 0))];
+    tell(&mut detector, &stream);
+    assert_eq!(detector.into_predicted(), Predicted::default());
+}

@@ -1,0 +1,141 @@
+//! `whodunit predict`: the orders of threads that would have crashed a run that went well.
+//!
+//! Replays find out what the run's threads depended on and which orders would be fatal; each of these is made a plan
+//! (`plans`) and run (`trial`), and what fails becomes a finding (`verdicts`).
+
+mod plans;
+mod recording;
+mod trial;
+mod verdicts;
+
+use crate::naming::Naming;
+use crate::races::names::Names;
+use crate::races::passes::Passes;
+use crate::races::{self, Subject};
+use crate::recordings::{Trouble, conclude};
+use crate::study::{Study, predict};
+use crate::{allocators, findings_output, pack, usage_error};
+use analysis::predict::Predicted;
+use clap::Args;
+use program::source::SourceCache;
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+use std::process::ExitCode;
+use trace::Recording;
+use trace::finding::Findings;
+use trial::Court;
+
+const AFTER_HELP: &str = "\
+Looks for accesses that only luck has kept in order: a pointer that another thread sets to NULL, memory that another
+thread initialises or gives back, an index that another thread changes. Each order that would be fatal is tried out
+in a what-if run of the recording. Those that fail there are proved, and told with the plan that shows it.
+
+EXIT STATUS:
+  0  no such order was proved (nor suspected, with --suspects)
+  1  there are some
+  2  the command line is wrong
+  3  the recording cannot be replayed, or failed by itself
+
+EXAMPLES:
+  whodunit predict latest
+  whodunit predict -- ./server-test --quick
+  whodunit predict -n 5 -- ./server-test
+  whodunit predict latest --suspects --format html -o predictions.html";
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
+    #[arg(value_name = "REC", required_unless_present = "program", conflicts_with = "program")]
+    recording: Option<OsString>,
+    /// The program to record first, and its arguments
+    #[arg(value_name = "PROG", last = true)]
+    program: Vec<OsString>,
+    /// With PROG: how many runs to look at, the first with the usual schedule, the others with random ones
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Tell also what was tried without a failure
+    #[arg(long)]
+    suspects: bool,
+    /// Try out at most so many pairs of instructions
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    most: usize,
+    /// Of this process or program, by the number that `whodunit show` gives it, instead of the first with threads
+    #[arg(long, value_name = "N")]
+    process: Option<u32>,
+    #[command(flatten)]
+    allocating: allocators::Arguments,
+    #[command(flatten)]
+    output: findings_output::OutputArguments,
+}
+
+pub fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.runs > 1 && arguments.program.is_empty() {
+        return usage_error("-n needs a program to run: whodunit predict -n 5 -- PROG [ARGS]...");
+    }
+    let found = arguments.output.prepare().and_then(|output| Ok((output, find(arguments)?)));
+    match found {
+        Ok((output, (findings, recording))) => {
+            output.give(&findings, SourceCache::with_copies(pack::copies_of(&recording)))
+        }
+        Err(trouble) => conclude(Err(trouble)),
+    }
+}
+
+/// The findings of the recording; of several runs, those of the first that has some.
+fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
+    if let Some(name) = &arguments.recording {
+        return examine(name, arguments);
+    }
+    let last = arguments.runs - 1;
+    for run in 0..last {
+        let folder = recording::make(&arguments.program, run)?;
+        // A run that failed by itself has nothing to predict, but others may.
+        match examine(folder.as_os_str(), arguments) {
+            Ok((findings, recording)) if !findings.findings.is_empty() => return Ok((findings, recording)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    examine(recording::make(&arguments.program, last)?.as_os_str(), arguments)
+}
+
+fn examine(name: &OsStr, arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
+    let recording = pack::open(name).map_err(Trouble::Refused)?;
+    pack::warn_of_processor(&recording);
+    let (log, recorded) = races::subject(&recording, arguments.process).map_err(Trouble::Refused)?;
+    let name = races::user_name(recording.folder());
+    let allocating = &arguments.allocating;
+    allocating.check(&recorded.space)?;
+    let findings = look(&Subject { recording: &recording, name, log, recorded, allocating }, arguments)?;
+    Ok((findings, recording))
+}
+
+fn look(subject: &Subject<'_>, arguments: &Arguments) -> Result<Findings, Trouble> {
+    let program = subject.recorded.program();
+    let mut findings = Findings::new("predict", &program);
+    findings.recording = Some(subject.name.clone());
+    if subject.recorded.threads.len() < 2 {
+        findings.summary.text = Some(format!("{program} had one thread only, so there is no other order."));
+        return Ok(findings);
+    }
+    let court = Court::open(subject)?;
+    let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
+    let names = Names::new(subject.recorded.space.clone(), naming);
+    let predicted = predicted(subject, &names)?;
+    let tried = court.try_out(&predicted, arguments.most);
+    verdicts::judge(&mut findings, &predicted, tried, &verdicts::Bench { subject, names: &names }, arguments.suspects);
+    Ok(findings)
+}
+
+/// Threads are held in the program's own code: how often an instruction of these is executed inside functions that hand
+/// out memory is not told.
+const LIBRARIES: [&str; 7] = ["libc.so", "ld-linux", "libpthread", "libstdc++", "libgcc_s", "libm.so", "libgomp.so"];
+
+fn predicted(subject: &Subject<'_>, names: &Names) -> Result<Predicted, Trouble> {
+    let allocators = &subject.allocating.allocators;
+    let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
+    let mut classes = passes.classes();
+    let (surveyed, _) = passes.settle(&mut classes)?;
+    let libraries: Vec<Range<u64>> = LIBRARIES.iter().flat_map(|library| names.code_of(library)).collect();
+    passes.ask(Study::Predict(predict::Subject { surveyed, classes, libraries }))
+}

@@ -1,0 +1,114 @@
+//! From a fatal order to plans that bring it about.
+
+use analysis::predict::{Deed, Place, Prediction};
+use session::rerun::{Passage, Plan, Step};
+
+/// How many clock events a run may take after it has left the recording.
+const LIMIT: u64 = 100_000_000;
+
+/// The plans to try, the simplest first. Held threads are let go if nothing else can run, so none of them hangs.
+pub fn plans(prediction: &Prediction) -> Vec<Plan> {
+    let (early, late) = (&prediction.early, &prediction.late);
+    let late_waits = hold(late, entrance(late, early), (early, early.place));
+    let stays_bad =
+        prediction.renewal.as_ref().map(|renewal| hold(renewal, entrance(renewal, late), (late, late.place)));
+    if !prediction.was_renewed {
+        return plan([Some(late_waits), stays_bad]).into_iter().collect();
+    }
+    let approach = late.barred_by(early).map_or(late.before, |held| held.before);
+    let early_waits = hold(early, entrance(early, late), (late, approach));
+    let bracketed = (approach.pc != 0).then(|| plan([Some(early_waits), Some(late_waits), stays_bad.clone()]));
+    plan([stays_bad]).into_iter().chain(bracketed.flatten()).collect()
+}
+
+/// The same delay, but only until the early one is about to come: whatever this changes, the order is not to blame for.
+pub fn without_the_order(prediction: &Prediction) -> Option<Plan> {
+    let (early, late) = (&prediction.early, &prediction.late);
+    let is_known = early.before.pc != 0;
+    is_known.then(|| plan([Some(hold(late, entrance(late, early), (early, early.before)))])).flatten()
+}
+
+/// Where a thread is to be held: before its deed, or before it takes a lock that the other needs.
+fn entrance(deed: &Deed, other: &Deed) -> Place {
+    deed.barred_by(other).map(|held| held.taken).filter(|taken| taken.pc != 0).unwrap_or(deed.place)
+}
+
+fn hold(held: &Deed, before: Place, (other, passes): (&Deed, Place)) -> Step {
+    Step::Hold {
+        thread: held.thread,
+        before: format!("{:#x}", before.pc),
+        time: before.time,
+        until: Passage { thread: other.thread, passes: format!("{:#x}", passes.pc), time: passes.time },
+    }
+}
+
+fn plan<const N: usize>(steps: [Option<Step>; N]) -> Option<Plan> {
+    let steps: Vec<Step> = steps.into_iter().flatten().collect();
+    (!steps.is_empty()).then(|| Plan { limit: Some(LIMIT), ..Plan::new(steps) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::predict::{Held, Kind};
+    use trace::stream::LockMode;
+
+    fn place(pc: u64, time: u64) -> Place {
+        Place { pc, time }
+    }
+
+    fn deed(thread: u32, at: Place, locks: Vec<Held>) -> Deed {
+        let before = place(at.pc - 1, at.time);
+        Deed { thread, pc: at.pc, place: at, before, locks, callers: Vec::new(), value: None }
+    }
+
+    fn section(section: u64, taken: Place) -> Held {
+        Held { object: 0x1000, mode: LockMode::Exclusive, section, taken, before: place(taken.pc - 1, 1) }
+    }
+
+    fn prediction(early: Deed, late: Deed) -> Prediction {
+        let kind = Kind::Null;
+        Prediction { kind, address: 0x500, size: 8, block: None, early, late, renewal: None, was_renewed: false }
+    }
+
+    fn text(plan: &Plan) -> String {
+        let text = plan.text();
+        assert_eq!(&Plan::read(&text).unwrap(), plan, "a plan that can be read");
+        text
+    }
+
+    #[test]
+    fn the_late_one_waits_for_the_early_one() {
+        let prediction = prediction(deed(2, place(0x20, 3), Vec::new()), deed(1, place(0x10, 7), Vec::new()));
+        let made = plans(&prediction);
+        let hold = r#"{"hold":{"thread":1,"before":"0x10","time":7,"until":{"thread":2,"passes":"0x20","time":3}}}"#;
+        assert_eq!(made.len(), 1);
+        assert!(text(&made[0]).contains(hold), "{}", text(&made[0]));
+    }
+
+    #[test]
+    fn a_control_lets_go_before_the_early_one() {
+        let prediction = prediction(deed(2, place(0x20, 3), Vec::new()), deed(1, place(0x10, 7), Vec::new()));
+        let control = without_the_order(&prediction).expect("a plan");
+        assert!(text(&control).contains(r#""until":{"thread":2,"passes":"0x1f","time":3}"#), "{}", text(&control));
+    }
+
+    #[test]
+    fn nobody_is_held_with_a_lock_that_the_other_needs() {
+        let early = deed(2, place(0x20, 3), vec![section(2, place(0x2, 1))]);
+        let late = deed(1, place(0x10, 7), vec![section(1, place(0x8, 4))]);
+        let made = plans(&prediction(early, late));
+        assert!(text(&made[0]).contains(r#""thread":1,"before":"0x8","time":4"#), "{}", text(&made[0]));
+    }
+
+    #[test]
+    fn what_was_renewed_is_caught_in_between() {
+        let mut prediction = prediction(deed(2, place(0x20, 3), Vec::new()), deed(1, place(0x10, 7), Vec::new()));
+        prediction.renewal = Some(deed(2, place(0x30, 1), Vec::new()));
+        prediction.was_renewed = true;
+        let made = plans(&prediction);
+        assert_eq!(made.iter().map(|plan| plan.steps.len()).collect::<Vec<_>>(), [1, 3]);
+        assert!(text(&made[0]).contains(r#""thread":2,"before":"0x30""#));
+        assert!(text(&made[1]).contains(r#""thread":2,"before":"0x20","time":3,"until":{"thread":1,"passes":"0xf""#));
+    }
+}

@@ -1,0 +1,243 @@
+//! From predictions that were tried to findings.
+
+use super::trial::Tried;
+use crate::naming::{Block, Memory};
+use crate::races::Subject;
+use crate::races::names::Names;
+use analysis::predict::{Deed, Held, Kind, Predicted, Prediction};
+use session::rerun::{Ending, Outcome, Plan};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use trace::finding::{
+    Address, Cause, Class, Evidence, Failure, Finding, Findings, Lock, LockMode, Place, Side, Step, Thread, Variable,
+};
+use trace::stream;
+
+const NOTES: [&str; 2] = [
+    "Only what this run executed is looked at: record others (`-n`), or hunt.",
+    "An order that needs three or more accesses moved is not tried.",
+];
+
+pub struct Bench<'a> {
+    pub subject: &'a Subject<'a>,
+    pub names: &'a Names,
+}
+
+/// Adds what was tried to the findings. Predictions that fail in the same way are one to people.
+pub fn judge(findings: &mut Findings, predicted: &Predicted, tried: Vec<Tried<'_>>, bench: &Bench<'_>, suspects: bool) {
+    let n_tried = tried.len();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for tried in &tried {
+        match &tried.proof {
+            Some((plan, outcome)) => {
+                let key = signature(tried.prediction, outcome);
+                match known.get(&key) {
+                    Some(&index) => findings.findings[index].count += 1,
+                    None => {
+                        known.insert(key, findings.findings.len());
+                        findings.push(bench.proved(tried.prediction, plan, outcome));
+                    }
+                }
+            }
+            // That any value can change is no suspicion.
+            None if suspects && tried.prediction.kind != Kind::Inconsistent => {
+                findings.push(bench.suspected(tried.prediction))
+            }
+            None => {}
+        }
+    }
+    findings.summary.text = Some(summary(predicted, n_tried));
+    findings.summary.left_out = predicted.further_pairs + (predicted.pairs.len() - n_tried) as u64;
+    findings.notes = NOTES.map(str::to_owned).to_vec();
+    if predicted.unwatched_memory > 0 {
+        findings
+            .notes
+            .push("The run touched more memory than can be watched at a time; some of it was left out.".to_owned());
+    }
+}
+
+fn summary(predicted: &Predicted, n_tried: usize) -> String {
+    let further = predicted.pairs.len() - n_tried;
+    let plural = if n_tried == 1 { "" } else { "s" };
+    let rest = if further > 0 { format!(", {further} more were left (--most)") } else { String::new() };
+    format!("{n_tried} fatal order{plural} tried{rest}.")
+}
+
+/// Crashes at one place are one to people; otherwise the pair of instructions tells.
+fn signature(prediction: &Prediction, outcome: &Outcome) -> String {
+    match failing_frame(outcome) {
+        Some(place) => format!("{:?} {:?} {:?}", place.file, place.function, place.line),
+        None => format!("{:#x} {:#x}", prediction.early.pc, prediction.late.pc),
+    }
+}
+
+fn failure_text(ending: &Ending) -> String {
+    match ending {
+        Ending::Killed { name, address: Some(address), .. } => format!("{name} at {address}"),
+        Ending::Killed { name, .. } => name.clone(),
+        Ending::Exited { status: 0 } => "the program writes something else".to_owned(),
+        Ending::Exited { status } => format!("the program exits with status {status}"),
+        Ending::Deadlock {} | Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::Stopped {} => String::new(),
+    }
+}
+
+/// Where the thread that failed was: the innermost function with a source line of the program's.
+fn failing_frame(outcome: &Outcome) -> Option<Place> {
+    if !matches!(outcome.ending, Ending::Killed { .. }) {
+        return None;
+    }
+    let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread)?;
+    let own = |frame: &&session::rerun::Frame| frame.line.is_some() && !frame.module.starts_with("libc.so");
+    let frame = thread.stack.iter().find(own).or(thread.stack.first())?;
+    Some(Place {
+        function: frame.function.clone(),
+        file: frame.file.as_ref().map(PathBuf::from),
+        line: frame.line,
+        module: Some(frame.module.clone()),
+        ..Place::default()
+    })
+}
+
+impl Bench<'_> {
+    fn proved(&self, prediction: &Prediction, plan: &Plan, outcome: &Outcome) -> Finding {
+        let name = &self.subject.name;
+        let process = match self.subject.recording.logs().first() {
+            Some(first) if *first == self.subject.log => String::new(),
+            _ => format!(" --process {}", self.subject.log),
+        };
+        let command = format!("whodunit rerun {name}{process} --plan <(echo '{}')", plan.text());
+        let variable = self.variable(prediction);
+        let mut finding = Finding::proved(class(prediction.kind), &self.title(prediction, &variable), &command);
+        self.describe(&mut finding, prediction, variable);
+        let (signal, exit_status) = match &outcome.ending {
+            Ending::Killed { signal, .. } => (Some(*signal), None),
+            Ending::Exited { status } => (None, Some(*status)),
+            _ => (None, None),
+        };
+        finding.failure = Some(Failure {
+            text: failure_text(&outcome.ending),
+            signal,
+            exit_status,
+            thread: Some(outcome.thread),
+            at: failing_frame(outcome),
+        });
+        finding.evidence.plan = serde_json::to_value(plan).ok();
+        finding
+    }
+
+    fn suspected(&self, prediction: &Prediction) -> Finding {
+        let variable = self.variable(prediction);
+        let mut finding = Finding::suspected(class(prediction.kind), &self.title(prediction, &variable));
+        self.describe(&mut finding, prediction, variable);
+        finding.notes = vec!["The order was tried, and nothing failed.".to_owned()];
+        finding
+    }
+
+    fn describe(&self, finding: &mut Finding, prediction: &Prediction, variable: Variable) {
+        let what = short_name(prediction, &variable);
+        let (early, late) = deeds(prediction.kind);
+        let parts = [(&prediction.early, early), (&prediction.late, late)];
+        for (deed, verb) in parts {
+            let stack = self.stack(deed);
+            let place = stack.first().cloned().unwrap_or_default();
+            let text = format!("{verb} {what}");
+            finding.causes.push(Cause { place: place.clone(), thread: Some(deed.thread), text: text.clone() });
+            finding.steps.push(Step { thread: deed.thread, place, text: text.clone(), guilty: true });
+            let locks = Some(deed.locks.iter().map(|held| self.lock(held)).collect());
+            finding.sides.push(Side { thread: deed.thread, text, stack, locks, waits_for: None });
+        }
+        let mut threads = [prediction.early.thread, prediction.late.thread];
+        threads.sort_unstable();
+        finding.threads = threads.map(|thread| Thread { thread, ..Thread::default() }).to_vec();
+        finding.variable = Some(variable);
+        finding.evidence = Evidence {
+            recording: Some(self.subject.name.clone()),
+            process: Some(self.subject.log),
+            ..Evidence::default()
+        };
+    }
+
+    fn stack(&self, deed: &Deed) -> Vec<Place> {
+        // A block is given back, and a library enters, at the program's call of it.
+        let is_call =
+            deed.pc == deed.place.pc && deed.callers.first().is_some_and(|caller| is_behind(*caller, deed.pc));
+        if is_call { self.names.callers(&deed.callers) } else { self.names.stack(deed.pc, &deed.callers) }
+    }
+
+    fn title(&self, prediction: &Prediction, variable: &Variable) -> String {
+        let what = short_name(prediction, variable);
+        let who = |deed: &Deed| {
+            let function = self.stack(deed).into_iter().find_map(|place| place.function);
+            function
+                .map_or_else(|| format!("thread {}", deed.thread), |name| format!("thread {} in {name}", deed.thread))
+        };
+        let (early, late) = deeds(prediction.kind);
+        format!(
+            "{} {early} {what}, {} {late} it, and nothing keeps them from this order",
+            who(&prediction.early),
+            who(&prediction.late)
+        )
+    }
+
+    fn variable(&self, prediction: &Prediction) -> Variable {
+        let block = prediction.block.map(|block| Block { address: block.address, size: block.size, site: block.site });
+        let memory = Memory {
+            address: prediction.address,
+            size: prediction.size,
+            thread: prediction.late.thread,
+            block: block.as_ref(),
+            ..Memory::default()
+        };
+        let (name, type_name) = self.names.memory(&memory).unzip();
+        let is_global = block.is_none() && self.names.is_global(prediction.address);
+        let (name, text) = if is_global { (name, None) } else { (None, name) };
+        let (address, size) = (Some(Address(prediction.address)), Some(prediction.size));
+        Variable { name, type_name: type_name.flatten(), address, size, text }
+    }
+
+    fn lock(&self, held: &Held) -> Lock {
+        let mode = match held.mode {
+            stream::LockMode::Exclusive => LockMode::Exclusive,
+            stream::LockMode::Shared => LockMode::Shared,
+        };
+        let taken = self.names.place(held.taken.pc).into_iter().next();
+        Lock { name: self.names.lock(held.object), address: Some(Address(held.object)), mode, taken }
+    }
+}
+
+/// What people would call the memory within a sentence.
+fn short_name(prediction: &Prediction, variable: &Variable) -> String {
+    if prediction.kind == Kind::Dangling {
+        return format!("a block of {} bytes", prediction.size);
+    }
+    let text = variable.name.as_ref().or(variable.text.as_ref());
+    let name =
+        text.and_then(|text| text.split(" in a block of ").next()).filter(|name| !name.starts_with("a block of "));
+    name.map_or_else(|| format!("the {} bytes at {:#x}", prediction.size, prediction.address), str::to_owned)
+}
+
+/// Whether a return address belongs to the call at an instruction.
+fn is_behind(return_address: u64, call: u64) -> bool {
+    (1..=15).contains(&return_address.wrapping_sub(call))
+}
+
+fn class(kind: Kind) -> Class {
+    match kind {
+        // What is told of these has failed by a null pointer.
+        Kind::Null | Kind::Inconsistent => Class::ConcurrencyNull,
+        Kind::Dangling => Class::ConcurrencyDangling,
+        Kind::Overflow => Class::ConcurrencyOverflow,
+        Kind::Uninitialised => Class::ConcurrencyUninit,
+    }
+}
+
+/// What the early and the late one do.
+fn deeds(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Null => ("clears", "dereferences"),
+        Kind::Dangling => ("gives back", "accesses"),
+        Kind::Overflow => ("changes", "computes an address from"),
+        Kind::Inconsistent => ("changes", "relies on"),
+        Kind::Uninitialised => ("reads", "initialises"),
+    }
+}

@@ -1,0 +1,15 @@
+//! `whodunit predict`: the museum's bugs of the ConMem paper are found and proved in runs in which they do not show, and
+//! look-alikes give no alarm.
+
+mod support;
+
+#[path = "museum/exhibit.rs"]
+mod exhibit;
+
+// Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
+#[path = "predicting"]
+mod predicting {
+    mod bad_input;
+    mod exhibits;
+    mod looking;
+}
