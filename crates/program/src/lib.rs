@@ -1,5 +1,5 @@
 //! What is known about a program without running it: modules, functions, source lines, unwinding rules, variables and
-//! their types.
+//! their types, control flow.
 //!
 //! This crate must not know runs, the engine, or presentation. It reads the program's files and is handed everything
 //! else: the memory map as a list, the stack through [`unwind::Memory`].
@@ -17,6 +17,7 @@ pub mod describe;
 mod elf;
 pub mod evaluate;
 pub mod expression;
+pub mod flow;
 pub mod functions;
 mod line_code;
 mod line_tables;
