@@ -36,6 +36,7 @@ mod study;
 mod tracing;
 mod verify;
 mod voice;
+mod why;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -95,6 +96,8 @@ enum Verb {
     LastWrite(last_write::Arguments),
     /// List the data races of a recording: both accesses with stacks, values and locks
     Races(races::Arguments),
+    /// Tell why a recording crashed: the first statement that corrupted memory, and how that came to the crash
+    Why(why::Arguments),
     /// Show findings that were kept as JSON, or write them in another format
     Render(render::Arguments),
     /// Tell what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
@@ -128,6 +131,7 @@ fn main() -> ExitCode {
         Verb::Rm(arguments) => rm::run(arguments),
         Verb::LastWrite(arguments) => last_write::run(&arguments),
         Verb::Races(arguments) => races::run(&arguments),
+        Verb::Why(arguments) => why::run(&arguments),
         Verb::Render(arguments) => render::run(&arguments),
         Verb::Trace(arguments) => tracing::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),

@@ -5,6 +5,7 @@
 
 mod places;
 mod prepare;
+mod structures;
 mod text;
 mod told;
 

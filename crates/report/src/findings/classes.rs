@@ -46,6 +46,11 @@ pub(super) fn about(class: Class) -> About {
             "memory corruption",
             "A statement writes to memory that is not its own; the failure comes later, elsewhere.",
         ),
+        Class::HeapOverflow => ("heap overflow", "A block of the heap is written to beyond its end."),
+        Class::StackOverflow => ("stack overflow", "A variable on the stack is written to beyond its end."),
+        Class::GlobalOverflow => ("global overflow", "A global variable is written to beyond its end."),
+        Class::DoubleFree => ("double free", "A block of memory is given back twice."),
+        Class::WrongPointer => ("wrong pointer", "A pointer leads to valid memory that is not meant."),
     };
     About { name, meaning }
 }

@@ -22,11 +22,16 @@ pub enum Class {
     UninitialisedRead,
     BufferOverflow,
     MemoryCorruption,
+    HeapOverflow,
+    StackOverflow,
+    GlobalOverflow,
+    DoubleFree,
+    WrongPointer,
 }
 
 impl Class {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Class; 16] = [
+    pub const ALL: [Class; 21] = [
         Class::DataRace,
         Class::AdHocSynchronisation,
         Class::AtomicityViolation,
@@ -43,6 +48,11 @@ impl Class {
         Class::UninitialisedRead,
         Class::BufferOverflow,
         Class::MemoryCorruption,
+        Class::HeapOverflow,
+        Class::StackOverflow,
+        Class::GlobalOverflow,
+        Class::DoubleFree,
+        Class::WrongPointer,
     ];
 
     pub fn word(self) -> &'static str {
@@ -63,6 +73,11 @@ impl Class {
             Class::UninitialisedRead => "uninitialised-read",
             Class::BufferOverflow => "buffer-overflow",
             Class::MemoryCorruption => "memory-corruption",
+            Class::HeapOverflow => "heap-overflow",
+            Class::StackOverflow => "stack-overflow",
+            Class::GlobalOverflow => "global-overflow",
+            Class::DoubleFree => "double-free",
+            Class::WrongPointer => "wrong-pointer",
         }
     }
 }

@@ -1,0 +1,212 @@
+//! From a crash to the instructions that made the value it crashed on.
+//!
+//! The way back goes through copies, and through the arithmetic of the failing statement itself: a base and an index are
+//! suspects, not their sum. A value of the program's own making begins where it was computed. One that was never meant for
+//! its place begins with the store that put it there: when its bytes come from several stores, or it came in bulk and
+//! from nothing that was computed as a whole.
+
+use super::sites::Sites;
+use session::rerun::{Definition, Origins};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A way from the crash back to one of its origins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trail {
+    /// The definitions on the way, the latest first, the origin last.
+    pub path: Vec<Definition>,
+    /// Why it ends there.
+    pub end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The value was computed there.
+    Computed,
+    /// The value was put there by a store that moves bytes, not this value.
+    Moved,
+    /// There is nothing known before.
+    Older,
+}
+
+/// How a run crashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// By an access to memory.
+    Access,
+    /// By what it computed with.
+    Operands,
+    /// By going where there is no code.
+    Jump,
+}
+
+impl Trail {
+    pub fn origin(&self) -> Option<&Definition> {
+        self.path.last()
+    }
+}
+
+/// A pointer that is smaller is null, with an offset.
+pub const NULL_PAGE: u64 = 0x1_0000;
+/// What a value is taken to be as wide as, where no access tells.
+const WORD: u64 = 8;
+
+pub struct Chain<'a> {
+    by_number: BTreeMap<u32, &'a Definition>,
+    failure: &'a Definition,
+    sites: &'a Sites,
+}
+
+pub fn number(text: &str) -> u64 {
+    text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0)
+}
+
+fn memory(definition: &Definition) -> Option<(u64, u64)> {
+    definition.memory.as_ref().map(|memory| (number(&memory.address), u64::from(memory.size)))
+}
+
+fn stores(definition: &Definition) -> bool {
+    definition.memory.as_ref().is_some_and(|memory| memory.writes)
+}
+
+/// Where on the way back one is.
+#[derive(Clone, Copy)]
+struct Wanted {
+    number: u32,
+    /// Which bytes of the definition's value count.
+    offset: u64,
+    length: u64,
+}
+
+impl<'a> Chain<'a> {
+    pub fn new(origins: &'a Origins, sites: &'a Sites) -> Option<Chain<'a>> {
+        let by_number = origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
+        Some(Chain { by_number, failure: origins.failure.as_ref()?, sites })
+    }
+
+    /// The ways back, each origin once. Good pointers are no suspects beside bad ones.
+    pub fn trails(&self, fault: Fault) -> Vec<Trail> {
+        let roots = match fault {
+            Fault::Access => &self.failure.addresses,
+            Fault::Operands | Fault::Jump => &self.failure.values,
+        };
+        let mut trails = Vec::new();
+        for &number in roots {
+            self.follow(Wanted { number, offset: 0, length: WORD }, &mut vec![self.failure.clone()], &mut trails);
+        }
+        let is_good = |trail: &Trail| {
+            let leaf = trail.path.iter().skip(1).find(|step| !self.is_arithmetic(step));
+            leaf.is_some_and(|leaf| self.sites.is_mapped(number(&leaf.value)))
+        };
+        if trails.iter().any(|trail| !is_good(trail)) {
+            trails.retain(|trail| !is_good(trail));
+        }
+        let mut seen = BTreeSet::new();
+        trails.retain(|trail| trail.origin().is_none_or(|origin| seen.insert(origin.number)));
+        trails
+    }
+
+    /// Whether a definition computes the address that the failing statement uses.
+    fn is_arithmetic(&self, definition: &Definition) -> bool {
+        let is_near = definition.thread == self.failure.thread && definition.clock == self.failure.clock;
+        let (pc, failing) = (number(&definition.pc), number(&self.failure.pc));
+        let is_library = self.sites.is_in_c_library(failing);
+        !definition.copies && !stores(definition) && (is_near || is_library) && self.sites.same_statement(pc, failing)
+    }
+
+    fn follow(&self, wanted: Wanted, path: &mut Vec<Definition>, trails: &mut Vec<Trail>) {
+        let Some(&definition) = self.by_number.get(&wanted.number) else {
+            return trails.push(self.unknown(path));
+        };
+        if path.len() > self.by_number.len() {
+            return;
+        }
+        path.push(definition.clone());
+        if definition.copies {
+            self.follow_copy(definition, wanted, path, trails);
+        } else if self.is_arithmetic(definition) && !definition.values.is_empty() {
+            for &number in &definition.values {
+                self.follow(Wanted { number, offset: 0, length: WORD }, path, trails);
+            }
+        } else if definition.system_call {
+            trails.push(self.unknown(path));
+        } else {
+            trails.push(Trail { path: path.clone(), end: End::Computed });
+        }
+        path.pop();
+    }
+
+    fn follow_copy(
+        &self,
+        definition: &Definition,
+        wanted: Wanted,
+        path: &mut Vec<Definition>,
+        trails: &mut Vec<Trail>,
+    ) {
+        let bytes = memory(definition).filter(|_| !stores(definition)).map(|(address, size)| {
+            let start = address + wanted.offset.min(size);
+            (start, wanted.length.min(size - wanted.offset.min(size)))
+        });
+        let sources = self.sources(definition, bytes);
+        match sources.as_slice() {
+            [] => trails.push(self.unknown(path)),
+            [only] => self.follow(*only, path, trails),
+            // Nobody has stored the value as a whole: whoever stored a part of it is to blame.
+            parts => {
+                for part in parts {
+                    let origin = self.by_number.get(&part.number).map(|definition| (*definition).clone());
+                    trails.push(Trail { path: path.iter().cloned().chain(origin).collect(), end: End::Moved });
+                }
+            }
+        }
+    }
+
+    /// The definitions that the wanted bytes of a copy come from.
+    fn sources(&self, definition: &Definition, bytes: Option<(u64, u64)>) -> Vec<Wanted> {
+        let mut sources = Vec::new();
+        let mut whole = Vec::new();
+        for &number in &definition.values {
+            let stored = self.by_number.get(&number).filter(|source| stores(source)).and_then(|source| memory(source));
+            let source = match (bytes, stored) {
+                (Some((start, length)), Some((address, size))) => {
+                    let first = start.max(address);
+                    let end = (start + length).min(address + size);
+                    if first >= end {
+                        continue;
+                    }
+                    if end - first == length && size >= length {
+                        whole.push(number);
+                    }
+                    Wanted { number, offset: first - address, length: end - first }
+                }
+                (Some((_, length)), None) => Wanted { number, offset: 0, length },
+                (None, _) => Wanted { number, offset: 0, length: WORD },
+            };
+            sources.push(source);
+        }
+        if sources.len() > 1 {
+            sources.retain(|source| source.number != 0);
+        }
+        // What was stored as a whole has been overwritten in part.
+        if sources.len() > 1 && sources.iter().any(|source| !whole.contains(&source.number)) {
+            sources.retain(|source| !whole.contains(&source.number));
+        }
+        sources
+    }
+
+    /// A way that ends in what is not known: the store that brought it is to blame, bulk before single values.
+    fn unknown(&self, path: &[Definition]) -> Trail {
+        let is_bulk = |definition: &Definition| {
+            let size = memory(definition).map_or(0, |(_, size)| size);
+            stores(definition)
+                && definition.copies
+                && (!matches!(size, 4 | 8) || self.sites.is_in_c_library(number(&definition.pc)))
+        };
+        let behind = path.iter().enumerate().skip(1);
+        let bulk = behind.clone().find(|(_, definition)| is_bulk(definition));
+        let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));
+        match store {
+            Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved },
+            None => Trail { path: path.to_vec(), end: End::Older },
+        }
+    }
+}
