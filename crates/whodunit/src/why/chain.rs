@@ -16,6 +16,8 @@ pub struct Trail {
     pub path: Vec<Definition>,
     /// Why it ends there.
     pub end: End,
+    /// The way goes on beyond what is known.
+    pub is_open: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,16 @@ pub enum End {
     Moved,
     /// There is nothing known before.
     Older,
+}
+
+/// What a value that was used as an address looks like, the worst last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Suspicion {
+    /// It leads to memory.
+    Good,
+    Index,
+    Null,
+    Wild,
 }
 
 /// How a run crashed.
@@ -93,16 +105,24 @@ impl<'a> Chain<'a> {
         for &number in roots {
             self.follow(Wanted { number, offset: 0, length: WORD }, &mut vec![self.failure.clone()], &mut trails);
         }
-        let is_good = |trail: &Trail| {
-            let leaf = trail.path.iter().skip(1).find(|step| !self.is_arithmetic(step));
-            leaf.is_some_and(|leaf| self.sites.is_mapped(number(&leaf.value)))
-        };
-        if trails.iter().any(|trail| !is_good(trail)) {
-            trails.retain(|trail| !is_good(trail));
-        }
+        let worst = trails.iter().map(|trail| self.suspicion(trail)).max();
+        trails.retain(|trail| Some(self.suspicion(trail)) == worst);
         let mut seen = BTreeSet::new();
         trails.retain(|trail| trail.origin().is_none_or(|origin| seen.insert(origin.number)));
         trails
+    }
+
+    /// How bad the value is that the failing statement took from a way.
+    fn suspicion(&self, trail: &Trail) -> Suspicion {
+        let leaf = trail.path.iter().skip(1).find(|step| !self.is_arithmetic(step));
+        let value = leaf.map_or(0, |leaf| number(&leaf.value));
+        match value {
+            _ if self.sites.is_mapped(value) => Suspicion::Good,
+            // Of a null pointer and its index, the pointer is the wider one.
+            0..NULL_PAGE if leaf.and_then(memory).is_some_and(|(_, size)| size < WORD) => Suspicion::Index,
+            0..NULL_PAGE => Suspicion::Null,
+            _ => Suspicion::Wild,
+        }
     }
 
     /// Whether a definition computes the address that the failing statement uses.
@@ -115,7 +135,7 @@ impl<'a> Chain<'a> {
 
     fn follow(&self, wanted: Wanted, path: &mut Vec<Definition>, trails: &mut Vec<Trail>) {
         let Some(&definition) = self.by_number.get(&wanted.number) else {
-            return trails.push(self.unknown(path));
+            return trails.push(self.unknown(path, true));
         };
         if path.len() > self.by_number.len() {
             return;
@@ -128,9 +148,9 @@ impl<'a> Chain<'a> {
                 self.follow(Wanted { number, offset: 0, length: WORD }, path, trails);
             }
         } else if definition.system_call {
-            trails.push(self.unknown(path));
+            trails.push(self.unknown(path, false));
         } else {
-            trails.push(Trail { path: path.clone(), end: End::Computed });
+            trails.push(Trail { path: path.clone(), end: End::Computed, is_open: false });
         }
         path.pop();
     }
@@ -148,13 +168,14 @@ impl<'a> Chain<'a> {
         });
         let sources = self.sources(definition, bytes);
         match sources.as_slice() {
-            [] => trails.push(self.unknown(path)),
+            [] => trails.push(self.unknown(path, false)),
             [only] => self.follow(*only, path, trails),
             // Nobody has stored the value as a whole: whoever stored a part of it is to blame.
             parts => {
                 for part in parts {
                     let origin = self.by_number.get(&part.number).map(|definition| (*definition).clone());
-                    trails.push(Trail { path: path.iter().cloned().chain(origin).collect(), end: End::Moved });
+                    let path = path.iter().cloned().chain(origin).collect();
+                    trails.push(Trail { path, end: End::Moved, is_open: false });
                 }
             }
         }
@@ -194,7 +215,7 @@ impl<'a> Chain<'a> {
     }
 
     /// A way that ends in what is not known: the store that brought it is to blame, bulk before single values.
-    fn unknown(&self, path: &[Definition]) -> Trail {
+    fn unknown(&self, path: &[Definition], is_open: bool) -> Trail {
         let is_bulk = |definition: &Definition| {
             let size = memory(definition).map_or(0, |(_, size)| size);
             stores(definition)
@@ -205,8 +226,8 @@ impl<'a> Chain<'a> {
         let bulk = behind.clone().find(|(_, definition)| is_bulk(definition));
         let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));
         match store {
-            Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved },
-            None => Trail { path: path.to_vec(), end: End::Older },
+            Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved, is_open },
+            None => Trail { path: path.to_vec(), end: End::Older, is_open },
         }
     }
 }

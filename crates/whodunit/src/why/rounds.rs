@@ -94,7 +94,7 @@ impl Runner<'_> {
             let from = self.crash.clock.saturating_sub(window);
             let outcome = self.run(from, &[], None)?;
             let trails = chain_of(&outcome, sites);
-            let is_enough = !trails.is_empty() && trails.iter().all(|trail| trail.end != End::Older);
+            let is_enough = !trails.is_empty() && trails.iter().all(|trail| !trail.is_open);
             if is_enough || from == 0 {
                 return Ok((from, outcome, trails));
             }

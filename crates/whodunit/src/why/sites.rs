@@ -26,6 +26,11 @@ pub enum Area {
 const BREAK: std::ops::Range<u64> = 0x5510_0000_0000..0x5550_0000_0000;
 const MAIN_STACK: std::ops::Range<u64> = 0x7eaf_f000_0000..0x7eb0_0000_0000;
 
+/// Whether a module is the C library or its loader.
+pub fn is_library(module: &str) -> bool {
+    ["libc.so", "ld-linux", "libm.so"].iter().any(|name| module.starts_with(name))
+}
+
 impl Sites {
     pub fn new(space: &AddressSpace) -> Sites {
         let symbolizer = RefCell::new(Symbolizer::new(space));
@@ -43,19 +48,19 @@ impl Sites {
 
     /// Whether two instructions belong to the same statement, or to the same function of a library without lines.
     pub fn same_statement(&self, one: u64, other: u64) -> bool {
+        let is_library = self.is_in_c_library(one);
         let (one, other) = (self.frames(one), self.frames(other));
         let (Some(one), Some(other)) = (one.first(), other.first()) else { return false };
         match (one.line, other.line) {
-            (Some(_), Some(_)) => (&one.file, one.line) == (&other.file, other.line),
-            (None, None) => one.function.is_some() && one.function == other.function,
-            _ => false,
+            (Some(_), Some(_)) if !is_library => (&one.file, one.line) == (&other.file, other.line),
+            _ => one.function.is_some() && one.function == other.function,
         }
     }
 
     /// Whether an instruction is the C library's.
     pub fn is_in_c_library(&self, pc: u64) -> bool {
         let module = self.space.locate(GuestAddress(pc)).map(|(index, _)| self.space.module(index));
-        module.is_some_and(|module| module.name().starts_with("libc.so"))
+        module.is_some_and(|module| is_library(&module.name()))
     }
 
     /// Whether an address can be a good pointer.

@@ -2,7 +2,7 @@
 
 use super::chain::{End, Trail, number};
 use super::rounds::{Rounds, is_null};
-use super::sites::{Area, Sites};
+use super::sites::{Area, Sites, is_library};
 use program::symbols::SourceFrame;
 use session::rerun::{Definition, Ending, Frame, Outcome};
 use std::path::PathBuf;
@@ -17,7 +17,11 @@ pub fn finding(rounds: &Rounds, sites: &Sites, name: &str, log: u32) -> Finding 
     let title = format!("{place} {}", deed(class));
     let plan = serde_json::from_str(&rounds.plan.text()).ok();
     let mut finding = match &rounds.calm {
-        Some(_) => Finding::proved(class, &title, &format!("whodunit rerun {name} --plan PLAN")),
+        Some(_) => Finding::proved(
+            class,
+            &title,
+            &format!("whodunit rerun {name} --process {log} --plan '{}'", rounds.plan.text()),
+        ),
         None => Finding::suspected(class, &title),
     };
     finding.causes = causes;
@@ -58,10 +62,16 @@ fn words_for(place: &Place) -> String {
 
 /// The statement is the innermost one with a line: libraries rarely are to blame.
 fn cause(trail: &Trail, stack: &[Frame]) -> Cause {
-    let frame = stack.iter().find(|frame| frame.line.is_some()).or(stack.first());
+    let frame = own_frame(stack);
     let thread = trail.origin().map(|origin| origin.thread);
     let text = trail.origin().map_or_else(String::new, told);
     Cause { place: frame.map(place_of_frame).unwrap_or_default(), thread, text }
+}
+
+/// The innermost statement of the program's own.
+fn own_frame(stack: &[Frame]) -> Option<&Frame> {
+    let own = stack.iter().filter(|frame| !is_library(&frame.module));
+    own.clone().find(|frame| frame.line.is_some()).or(own.clone().next()).or(stack.first())
 }
 
 /// What a definition did, as the rest of a sentence.
@@ -99,7 +109,7 @@ fn place_of(pc: u64, frame: &SourceFrame) -> Place {
 
 fn failure(outcome: &Outcome, signal: i32) -> Failure {
     let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
-    let at = thread.and_then(|thread| thread.stack.iter().find(|frame| frame.line.is_some()).or(thread.stack.first()));
+    let at = thread.and_then(|thread| own_frame(&thread.stack));
     let text = match &outcome.ending {
         Ending::Killed { name, address: Some(address), .. } => format!("{name} at {address}"),
         Ending::Killed { name, .. } => name.clone(),
