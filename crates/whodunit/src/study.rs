@@ -1,5 +1,6 @@
 //! Analyses of an observed replay, by what its event stream tells.
 
+pub mod blocks;
 mod functions;
 pub mod lines;
 pub mod races;
@@ -28,6 +29,8 @@ pub enum Study {
     Races { surveyed: Surveyed, classes: races::Classes },
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
+    /// The blocks of the heap at the moment of a store.
+    BlocksAt(blocks::Question),
 }
 
 /// A listener that has something to say in the end.
@@ -54,6 +57,9 @@ pub fn begin(study: Study, recording: &Recording, log: u32) -> Box<dyn Inquiry> 
         }
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
+        }
+        Study::BlocksAt(question) => {
+            Box::new(Studying::new(blocks::BlocksAt::new(question), functions, Detail::Accesses))
         }
     }
 }

@@ -5,6 +5,7 @@
 //! if it crashes again, that goes on; where it no longer does, the last suppressed statement is the answer (`verdict`).
 
 mod chain;
+mod check;
 mod rounds;
 mod sites;
 mod verdict;
@@ -88,7 +89,7 @@ fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
     let sites = Sites::new(&recorded.space);
     let rounds = Rounds::go(folder, log, crash, &sites)?;
     findings.summary.text = Some(rounds.summary());
-    findings.push(verdict::finding(&rounds, &sites, &name, log));
+    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, folder, log }));
     findings.notes = NOTES.map(str::to_owned).to_vec();
     Ok((findings, recording))
 }

@@ -27,7 +27,7 @@ use history::{History, Node, Sources};
 use look::{Known, Look};
 use rustc_hash::FxHashMap;
 use shadow::{Memory, Registers, Serial};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use structures::KnownStructures;
 
@@ -42,7 +42,9 @@ pub struct Origins {
     pub suppressed: u64,
     /// The instruction that ended the run, or that led to where there is none.
     pub failure: Option<Definition>,
-    /// What it depends on, the latest first.
+    /// The last conditional branch of its thread.
+    pub branch: Option<u32>,
+    /// What they depend on, the latest first, and the branch.
     pub definitions: Vec<Definition>,
 }
 
@@ -62,6 +64,8 @@ struct Thread {
     call: Option<Begun>,
     /// Its last step.
     last: Serial,
+    /// Its last conditional branch.
+    branch: Serial,
 }
 
 pub struct Scrutiny {
@@ -271,6 +275,7 @@ impl Scrutiny {
                 let slot = look.ranges.last().and_then(|ranges| ranges.first()).map_or(0, |range| range.start);
                 thread.frames.call(context, &thread.registers, slot, look.known.instruction.next_ip());
             }
+            Control::Conditional => thread.branch = serial,
             Control::Return => thread.frames.returned(context.gpr[RSP].wrapping_sub(8)),
             Control::Kernel => {
                 thread.registers.write(Span::general(RAX as u8), serial);
@@ -292,9 +297,10 @@ impl Scrutiny {
             Some(look) => self.note(&look, 0),
             None => self.threads.get(&thread).map_or(0, |thread| thread.last),
         };
-        let mut definitions = self.history.behind(last);
+        let branch = self.threads.get(&thread).map(|thread| thread.branch).filter(|branch| *branch != 0);
+        let mut definitions = self.history.behind(BTreeSet::from_iter([Some(last), branch].into_iter().flatten()));
         let failure = (!definitions.is_empty()).then(|| definitions.remove(0));
-        Some(Origins { steps: self.history.len(), suppressed: self.suppressed, failure, definitions })
+        Some(Origins { steps: self.history.len(), suppressed: self.suppressed, failure, branch, definitions })
     }
 
     pub fn take_remarks(&mut self) -> Vec<String> {

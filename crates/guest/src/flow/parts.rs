@@ -7,6 +7,9 @@ use iced_x86::{
     UsedRegister,
 };
 
+/// Bytes of half an XMM register.
+const HALF: u16 = 8;
+
 pub fn of(factory: &mut InstructionInfoFactory, instruction: &Instruction, memory: &[Memory]) -> Vec<Part> {
     let info = factory.info(instruction);
     let accesses = [info.op0_access(), info.op1_access(), info.op2_access(), info.op3_access(), info.op4_access()];
@@ -45,6 +48,15 @@ impl Parts<'_> {
             Mnemonic::Cdqe | Mnemonic::Cwde | Mnemonic::Cbw => self.widens(),
             Mnemonic::Call => Some(vec![self.call()]),
             Mnemonic::Xchg => self.exchange(),
+            Mnemonic::Movlps | Mnemonic::Movlpd => self.moves_half(0, 0),
+            Mnemonic::Movhps | Mnemonic::Movhpd => self.moves_half(HALF, HALF),
+            Mnemonic::Movlhps => self.moves_half(0, HALF),
+            Mnemonic::Movhlps => self.moves_half(HALF, 0),
+            Mnemonic::Movss | Mnemonic::Movsd if self.register_of(0).is_some() && self.register_of(1).is_some() => {
+                let length = if instruction.mnemonic() == Mnemonic::Movss { HALF / 2 } else { HALF };
+                Some(vec![self.moves_piece(0, 0, length)?])
+            }
+            Mnemonic::Vzeroupper | Mnemonic::Vzeroall => Some(vec![self.clears_vectors()]),
             _ if is_conditional_move(instruction) => self.moves_if(),
             _ if self.copies() => Some(vec![self.copy(1, 0)?]),
             _ => None,
@@ -167,6 +179,31 @@ impl Parts<'_> {
             None => (Kind::Computes, Vec::new()),
         };
         Some(Part { kind, sources, targets: vec![written?] })
+    }
+
+    /// Half of a vector register is copied, the other one stays.
+    fn moves_half(&self, from: u16, to: u16) -> Option<Vec<Part>> {
+        Some(vec![self.moves_piece(from, to, HALF)?])
+    }
+
+    /// A copy of a piece of a register, or of memory, to a piece that begins so far into the target.
+    fn moves_piece(&self, from: u16, to: u16, length: u16) -> Option<Part> {
+        let piece = |operand: u32, offset: u16, is_target: bool| match self.register_of(operand) {
+            Some(register) => {
+                let start = Span::of(register)?.start + offset;
+                Some(Place::Register(Span { start, length }))
+            }
+            None => self.place(operand, is_target),
+        };
+        let (sources, targets) = (vec![piece(1, from, false)?], vec![piece(0, to, true)?]);
+        Some(Part { kind: Kind::Copies { extends: false }, sources, targets })
+    }
+
+    fn clears_vectors(&self) -> Part {
+        let kept = if self.instruction.mnemonic() == Mnemonic::Vzeroall { 0 } else { 2 * HALF };
+        let vectors = (0..16).filter_map(|number| Span::of(Register::ZMM0 + number));
+        let cleared = vectors.map(|all| Span { start: all.start + kept, length: all.length - kept });
+        Part { kind: Kind::Computes, sources: Vec::new(), targets: cleared.map(Place::Register).collect() }
     }
 
     /// What an explicit operand stands for; of a register that is written, all that changes with it.

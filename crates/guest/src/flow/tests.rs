@@ -57,6 +57,27 @@ fn moves_are_copies_of_their_source() {
 }
 
 #[test]
+fn pieces_of_vectors_are_copied_by_themselves() {
+    let piece = |register: Register, offset, length| {
+        let start = Span::of(register).expect("data").start + offset;
+        Place::Register(Span { start, length })
+    };
+    let cases: [(&[u8], Place, Place); 5] = [
+        (&[0x66, 0x0f, 0x12, 0x16], Place::Memory(0), piece(Register::XMM2, 0, 8)), // movlpd xmm2, [rsi]
+        (&[0x66, 0x0f, 0x16, 0x16], Place::Memory(0), piece(Register::XMM2, 8, 8)), // movhpd xmm2, [rsi]
+        (&[0x0f, 0x17, 0x16], piece(Register::XMM2, 8, 8), Place::Memory(0)),       // movhps [rsi], xmm2
+        (&[0x0f, 0x16, 0xd1], piece(Register::XMM1, 0, 8), piece(Register::XMM2, 8, 8)), // movlhps xmm2, xmm1
+        (&[0xf3, 0x0f, 0x10, 0xd1], piece(Register::XMM1, 0, 4), piece(Register::XMM2, 0, 4)), // movss xmm2, xmm1
+    ];
+    for (bytes, source, target) in cases {
+        let expected = Part { kind: Kind::Copies { extends: false }, sources: vec![source], targets: vec![target] };
+        assert_eq!(part(bytes), expected, "{}", decoded(bytes));
+    }
+    let cleared = part(&[0xc5, 0xf8, 0x77]); // vzeroupper
+    assert!(cleared.sources.is_empty() && cleared.targets.contains(&piece(Register::ZMM3, 16, 48)));
+}
+
+#[test]
 fn the_stack_pointer_is_no_data_of_pushes_and_pops() {
     let copy =
         |source, target| Part { kind: Kind::Copies { extends: true }, sources: vec![source], targets: vec![target] };
@@ -201,10 +222,12 @@ fn check(factory: &mut InstructionInfoFactory, instruction: &Instruction) {
         assert!(part.targets.len() == 1 && part.sources.len() <= 1, "{instruction}");
     }
     let targets: Vec<Place> = flow.targets().collect();
+    // Where only a piece of a register is written, the decoder tells of all of it.
+    let is_piece = flow.parts[0].kind == Kind::Copies { extends: false };
     let written: Vec<UsedRegister> = factory.info(instruction).used_registers().to_vec();
     for used in written.iter().filter(|used| writes(used.access())) {
         let is_stack = register_number(used.register()) == Some(4) && instruction.is_stack_instruction();
-        let Some(span) = Span::of(used.register()).filter(|_| !is_stack) else { continue };
+        let Some(span) = Span::of(used.register()).filter(|_| !is_stack && !is_piece) else { continue };
         let covers = |place: &Place| matches!(place, Place::Register(target) if target.covers(span));
         assert!(targets.iter().any(covers), "{instruction} writes {:?}", used.register());
     }

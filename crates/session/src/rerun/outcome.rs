@@ -36,7 +36,10 @@ pub struct Origins {
     pub suppressed: u64,
     /// The instruction that ended the run, or that led to where there is none.
     pub failure: Option<Definition>,
-    /// What it depends on, the latest first.
+    /// The last conditional branch of its thread, by its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<u32>,
+    /// What they depend on, the latest first, and the branch.
     pub definitions: Vec<Definition>,
 }
 

@@ -46,6 +46,7 @@ fn told_origins(origins: &engine::Origins) -> Origins {
         steps: origins.steps,
         suppressed: origins.suppressed,
         failure: origins.failure.as_ref().map(told_definition),
+        branch: origins.branch,
         definitions: origins.definitions.iter().map(told_definition).collect(),
     }
 }

@@ -18,6 +18,8 @@ pub struct Trail {
     pub end: End,
     /// The way goes on beyond what is known.
     pub is_open: bool,
+    /// Where on the path the values begin that count.
+    root: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,7 @@ const WORD: u64 = 8;
 pub struct Chain<'a> {
     by_number: BTreeMap<u32, &'a Definition>,
     failure: &'a Definition,
+    branch: Option<u32>,
     sites: &'a Sites,
 }
 
@@ -92,7 +95,7 @@ struct Wanted {
 impl<'a> Chain<'a> {
     pub fn new(origins: &'a Origins, sites: &'a Sites) -> Option<Chain<'a>> {
         let by_number = origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
-        Some(Chain { by_number, failure: origins.failure.as_ref()?, sites })
+        Some(Chain { by_number, failure: origins.failure.as_ref()?, branch: origins.branch, sites })
     }
 
     /// The ways back, each origin once. Good pointers are no suspects beside bad ones.
@@ -101,9 +104,9 @@ impl<'a> Chain<'a> {
             Fault::Access => &self.failure.addresses,
             Fault::Operands | Fault::Jump => &self.failure.values,
         };
-        let mut trails = Vec::new();
-        for &number in roots {
-            self.follow(Wanted { number, offset: 0, length: WORD }, &mut vec![self.failure.clone()], &mut trails);
+        let mut trails = self.from(roots, &[self.failure.clone()]);
+        if trails.iter().all(|trail| trail.end == End::Older && !trail.is_open) {
+            trails = self.without_value(trails);
         }
         let worst = trails.iter().map(|trail| self.suspicion(trail)).max();
         trails.retain(|trail| Some(self.suspicion(trail)) == worst);
@@ -112,9 +115,42 @@ impl<'a> Chain<'a> {
         trails
     }
 
+    /// The ways back from some definitions.
+    fn from(&self, roots: &[u32], path: &[Definition]) -> Vec<Trail> {
+        let mut trails = Vec::new();
+        for &number in roots {
+            let root = path.len();
+            let mut found = Vec::new();
+            self.follow(Wanted { number, offset: 0, length: WORD }, &mut path.to_vec(), &mut found);
+            trails.extend(found.into_iter().map(|trail| Trail { root, ..trail }));
+        }
+        trails
+    }
+
+    /// Nobody has ever stored the value: then where it was read from is suspect, or else what led there.
+    fn without_value(&self, trails: Vec<Trail>) -> Vec<Trail> {
+        let mut others = Vec::new();
+        for trail in &trails {
+            let load = trail.path.iter().rposition(|step| step.memory.is_some());
+            if let Some(position) = load.filter(|position| *position > 0) {
+                others.extend(self.from(&trail.path[position].addresses, &trail.path[..=position]));
+            }
+        }
+        if others.iter().all(|trail| trail.end == End::Older)
+            && let Some(branch) = self.branch.and_then(|branch| self.by_number.get(&branch))
+        {
+            let path = [self.failure.clone(), (*branch).clone()];
+            let compared = branch.values.iter().filter_map(|number| self.by_number.get(number));
+            let roots: Vec<u32> = compared.flat_map(|compared| compared.values.iter().copied()).collect();
+            others = self.from(&roots, &path);
+        }
+        others.retain(|trail| trail.end != End::Older || trail.is_open);
+        if others.is_empty() { trails } else { others }
+    }
+
     /// How bad the value is that the failing statement took from a way.
     fn suspicion(&self, trail: &Trail) -> Suspicion {
-        let leaf = trail.path.iter().skip(1).find(|step| !self.is_arithmetic(step));
+        let leaf = trail.path.iter().skip(trail.root).find(|step| !self.is_arithmetic(step));
         let value = leaf.map_or(0, |leaf| number(&leaf.value));
         match value {
             _ if self.sites.is_mapped(value) => Suspicion::Good,
@@ -150,7 +186,7 @@ impl<'a> Chain<'a> {
         } else if definition.system_call {
             trails.push(self.unknown(path, false));
         } else {
-            trails.push(Trail { path: path.clone(), end: End::Computed, is_open: false });
+            trails.push(Trail { path: path.clone(), end: End::Computed, is_open: false, root: 1 });
         }
         path.pop();
     }
@@ -175,7 +211,7 @@ impl<'a> Chain<'a> {
                 for part in parts {
                     let origin = self.by_number.get(&part.number).map(|definition| (*definition).clone());
                     let path = path.iter().cloned().chain(origin).collect();
-                    trails.push(Trail { path, end: End::Moved, is_open: false });
+                    trails.push(Trail { path, end: End::Moved, is_open: false, root: 1 });
                 }
             }
         }
@@ -226,8 +262,8 @@ impl<'a> Chain<'a> {
         let bulk = behind.clone().find(|(_, definition)| is_bulk(definition));
         let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));
         match store {
-            Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved, is_open },
-            None => Trail { path: path.to_vec(), end: End::Older, is_open },
+            Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved, is_open, root: 1 },
+            None => Trail { path: path.to_vec(), end: End::Older, is_open, root: 1 },
         }
     }
 }

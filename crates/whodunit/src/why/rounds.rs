@@ -5,6 +5,7 @@ use super::sites::Sites;
 use crate::recordings::Trouble;
 use crate::rerun::carry_out;
 use session::rerun::{Definition, Ending, Frame, Outcome, Plan, Point, Step};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// How far back data are followed at first, in events of the crashing thread's clock, and how much further each time.
@@ -114,9 +115,16 @@ impl Runner<'_> {
 
     /// The stacks of the origins, each from a run that stops there.
     fn stacks(&mut self, from: u64, points: &[Step], trails: &[Trail]) -> Result<Vec<Vec<Frame>>, Trouble> {
-        let mut stacks = Vec::new();
+        let mut stacks: Vec<Vec<Frame>> = Vec::new();
+        // What one instruction does again and again, it mostly does for the same caller.
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         for trail in trails {
             let Some(origin) = trail.origin() else { continue };
+            if let Some(&position) = known.get(origin.pc.as_str()) {
+                stacks.push(stacks[position].clone());
+                continue;
+            }
+            known.insert(&origin.pc, stacks.len());
             let stop = Step::Stop(Point {
                 event: None,
                 thread: Some(origin.thread),

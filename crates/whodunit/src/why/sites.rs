@@ -1,7 +1,7 @@
 //! What is known of an instruction without running it: its statement, its function, its module.
 
 use program::space::{AddressSpace, GuestAddress};
-use program::symbols::{SourceFrame, Symbolizer};
+use program::symbols::{DataSymbol, SourceFrame, Symbolizer};
 use program::unwind::{CodeAddress, CodeAddressKind};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -66,6 +66,11 @@ impl Sites {
     /// Whether an address can be a good pointer.
     pub fn is_mapped(&self, address: u64) -> bool {
         self.area(address) != Area::Nowhere
+    }
+
+    /// The global variable that an address is in, or the last one before it.
+    pub fn symbol(&self, address: u64) -> Option<DataSymbol> {
+        self.symbolizer.borrow_mut().data_symbol(GuestAddress(address))
     }
 
     pub fn area(&self, address: u64) -> Area {

@@ -1,48 +1,73 @@
 //! From rounds to a finding.
 
 use super::chain::{End, Trail, number};
+use super::check;
 use super::rounds::{Rounds, is_null};
-use super::sites::{Area, Sites, is_library};
+use super::sites::{Sites, is_library};
 use program::symbols::SourceFrame;
 use session::rerun::{Definition, Ending, Frame, Outcome};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trace::finding::{Address, Cause, Class, Evidence, Failure, Finding, Place, Step, Thread, Variable};
 
-pub fn finding(rounds: &Rounds, sites: &Sites, name: &str, log: u32) -> Finding {
+/// The process image that is looked at.
+pub struct Subject<'a> {
+    /// As users call the recording.
+    pub name: &'a str,
+    pub folder: &'a Path,
+    pub log: u32,
+}
+
+pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding {
+    let Subject { name, log, .. } = subject;
     let first = &rounds.rounds[0];
     let last = &rounds.rounds[rounds.rounds.len() - 1];
-    let class = class_of(&last.trails, &last.outcome, sites);
+    let check = last
+        .trails
+        .iter()
+        .zip(&last.outcome.origins)
+        .next()
+        .map(|(trail, origins)| check::check(trail, origins, sites, subject.folder, subject.log));
+    let class = check.as_ref().and_then(|check| check.class).unwrap_or_else(|| class_of(&last.trails, &last.outcome));
     let causes: Vec<Cause> = last.trails.iter().zip(&last.stacks).map(|(trail, stack)| cause(trail, stack)).collect();
     let place = causes.first().map(|cause| words_for(&cause.place)).unwrap_or_default();
     let title = format!("{place} {}", deed(class));
-    let plan = serde_json::from_str(&rounds.plan.text()).ok();
     let mut finding = match &rounds.calm {
-        Some(_) => Finding::proved(
-            class,
-            &title,
-            &format!("whodunit rerun {name} --process {log} --plan '{}'", rounds.plan.text()),
-        ),
+        Some(_) => {
+            let plan = rounds.plan.text();
+            Finding::proved(class, &title, &format!("whodunit rerun {name} --process {log} --plan '{plan}'"))
+        }
         None => Finding::suspected(class, &title),
     };
-    finding.causes = causes;
+    finding.causes = single(causes);
     finding.failure = Some(failure(&first.outcome, rounds.crash.signal));
-    finding.variable = last.trails.first().and_then(|trail| variable(trail, sites));
+    finding.variable = last.trails.first().and_then(|trail| variable(trail, check.and_then(|check| check.text)));
     finding.steps = steps(rounds, sites);
     finding.threads = threads(&finding);
     finding.notes = notes(rounds);
-    finding.evidence = Evidence { recording: Some(name.to_owned()), process: Some(log), plan, seed: None };
+    let plan = serde_json::from_str(&rounds.plan.text()).ok();
+    finding.evidence = Evidence { recording: Some((*name).to_owned()), process: Some(*log), plan, seed: None };
     finding
 }
 
-fn class_of(trails: &[Trail], outcome: &Outcome, sites: &Sites) -> Class {
-    let moved = trails.iter().find(|trail| trail.end == End::Moved).and_then(Trail::origin);
-    let area = moved.and_then(|origin| origin.memory.as_ref()).map(|memory| sites.area(number(&memory.address)));
-    match area {
-        Some(Area::Heap) => Class::HeapOverflow,
-        Some(Area::Stack) => Class::StackOverflow,
-        Some(Area::Global) => Class::GlobalOverflow,
-        _ if is_null(outcome) => Class::NullDereference,
-        _ => Class::MemoryCorruption,
+/// Stores of one statement are one cause.
+fn single(causes: Vec<Cause>) -> Vec<Cause> {
+    let mut kept: Vec<Cause> = Vec::new();
+    for cause in causes {
+        let is_same = |other: &Cause| (&other.place.file, other.place.line) == (&cause.place.file, cause.place.line);
+        if cause.place.line.is_none() || !kept.iter().any(is_same) {
+            kept.push(cause);
+        }
+    }
+    kept
+}
+
+/// What can be said of the class where the memory check says nothing.
+fn class_of(trails: &[Trail], outcome: &Outcome) -> Class {
+    let is_moved = trails.iter().any(|trail| trail.end == End::Moved);
+    match () {
+        () if is_null(outcome) => Class::NullDereference,
+        () if is_moved => Class::BufferOverflow,
+        () => Class::WrongPointer,
     }
 }
 
@@ -51,6 +76,8 @@ fn deed(class: Class) -> &'static str {
         Class::HeapOverflow => "writes beyond a block of the heap",
         Class::StackOverflow => "writes beyond a variable on the stack",
         Class::GlobalOverflow => "writes beyond a global variable",
+        Class::BufferOverflow => "writes beyond a variable",
+        Class::UseAfterFree => "writes to a block that was given back",
         Class::NullDereference => "makes the null pointer that is used later",
         _ => "makes the value that the program crashes on",
     }
@@ -118,21 +145,10 @@ fn failure(outcome: &Outcome, signal: i32) -> Failure {
     Failure { text, signal: Some(signal), exit_status: None, thread: Some(outcome.thread), at: at.map(place_of_frame) }
 }
 
-fn variable(trail: &Trail, sites: &Sites) -> Option<Variable> {
+fn variable(trail: &Trail, text: Option<String>) -> Option<Variable> {
     let memory = trail.origin()?.memory.as_ref().filter(|memory| memory.writes)?;
-    let address = number(&memory.address);
-    let text = match sites.area(address) {
-        Area::Heap => "on the heap",
-        Area::Stack => "on the stack",
-        Area::Global => "among global variables",
-        Area::Nowhere => return None,
-    };
-    Some(Variable {
-        address: Some(Address(address)),
-        size: Some(u64::from(memory.size)),
-        text: Some(text.to_owned()),
-        ..Variable::default()
-    })
+    let address = Some(Address(number(&memory.address)));
+    Some(Variable { address, size: Some(u64::from(memory.size)), text, ..Variable::default() })
 }
 
 /// The way of the value from its origin to the first crash, and what crashed on the way.
@@ -182,5 +198,7 @@ fn notes(rounds: &Rounds) -> Vec<String> {
         Ending::Deadlock {} | Ending::Stopped {} => "Without it the program goes on beyond the crash.".to_owned(),
     });
     let unfinished = "The program still crashes without it: this is on the way from the cause, not the cause.";
-    vec![ending.unwrap_or_else(|| unfinished.to_owned())]
+    let remarks = rounds.calm.iter().flat_map(|outcome| &outcome.remarks);
+    let remarks = remarks.map(|remark| format!("In the run without it, {remark}."));
+    std::iter::once(ending.unwrap_or_else(|| unfinished.to_owned())).chain(remarks).collect()
 }

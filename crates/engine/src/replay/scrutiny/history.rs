@@ -33,8 +33,34 @@ pub struct Node {
 /// The steps that a step depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    pub values: BTreeSet<Serial>,
-    pub addresses: BTreeSet<Serial>,
+    pub values: Serials,
+    pub addresses: Serials,
+}
+
+/// A few steps, each once. Most bytes of a value come from one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Serials(Vec<Serial>);
+
+impl Serials {
+    pub fn insert(&mut self, serial: Serial) {
+        if self.0.last() != Some(&serial) && !self.0.contains(&serial) {
+            self.0.push(serial);
+        }
+    }
+}
+
+impl Extend<Serial> for Serials {
+    fn extend<I: IntoIterator<Item = Serial>>(&mut self, serials: I) {
+        serials.into_iter().for_each(|serial| self.insert(serial));
+    }
+}
+
+impl FromIterator<Serial> for Serials {
+    fn from_iter<I: IntoIterator<Item = Serial>>(serials: I) -> Serials {
+        let mut all = Serials::default();
+        all.extend(serials);
+        all
+    }
 }
 
 /// A stretch of steps of one thread in which its clock stands still.
@@ -124,10 +150,10 @@ impl History {
         Sources { values: listed(node.values), addresses: listed(node.addresses) }
     }
 
-    /// A step, what it depends on, and what that depends on, the latest first.
-    pub fn behind(&self, serial: Serial) -> Vec<Definition> {
+    /// Steps, what they depend on, and what that depends on, the latest first.
+    pub fn behind(&self, steps: BTreeSet<Serial>) -> Vec<Definition> {
         let mut told = Vec::new();
-        let mut waiting = BTreeSet::from([serial]);
+        let mut waiting = steps;
         while let Some(serial) = waiting.pop_last()
             && told.len() < MOST_TOLD
         {
@@ -140,8 +166,8 @@ impl History {
     }
 
     /// Sources as numbers of definitions: those that are not known are all zero.
-    fn numbers(&self, serials: &BTreeSet<Serial>) -> Vec<u32> {
-        let numbers = serials.iter().map(|serial| if self.node(*serial).is_some() { *serial } else { 0 });
+    fn numbers(&self, serials: &Serials) -> Vec<u32> {
+        let numbers = serials.0.iter().map(|serial| if self.node(*serial).is_some() { *serial } else { 0 });
         let numbers: BTreeSet<u32> = numbers.collect();
         numbers.into_iter().collect()
     }
@@ -188,13 +214,13 @@ impl History {
 }
 
 /// Puts the sources into a node's two places; tells whether they fit.
-fn fill(places: &mut [Serial; 2], sources: &BTreeSet<Serial>) -> bool {
-    let known: Vec<Serial> = sources.iter().copied().collect();
+fn fill(places: &mut [Serial; 2], sources: &Serials) -> bool {
+    let known = &sources.0;
     // Zero would not be told from an empty place.
     if known.len() > 2 || known.contains(&0) {
         return false;
     }
-    places[..known.len()].copy_from_slice(&known);
+    places[..known.len()].copy_from_slice(known);
     true
 }
 
@@ -217,7 +243,7 @@ mod tests {
         let other = history.push(2, 9, at(0x10), &sources(&[], &[]));
         let second = history.push(1, 5, at(0x10), &sources(&[first], &[other]));
         history.push(1, 6, at(0x20), &sources(&[], &[]));
-        let told = history.behind(second);
+        let told = history.behind([second].into());
         let seen: Vec<_> = told.iter().map(|told| (told.number, told.thread, told.clock, told.time)).collect();
         assert_eq!(seen, [(second, 1, 5, 2), (other, 2, 9, 1), (first, 1, 5, 1)]);
         assert_eq!((&told[0].values, &told[0].addresses), (&vec![first], &vec![other]));
@@ -229,6 +255,6 @@ mod tests {
         let mut history = History::default();
         let bytes: Vec<Serial> = (0..8).map(|pc| history.push(1, 1, at(pc), &Sources::default())).collect();
         let load = history.push(1, 1, at(0x90), &sources(&bytes, &[]));
-        assert_eq!(history.behind(load)[0].values, bytes);
+        assert_eq!(history.behind([load].into())[0].values, bytes);
     }
 }

@@ -3,7 +3,7 @@
 use super::look::Look;
 use super::structures::results;
 use super::{Scrutiny, Verdict};
-use crate::context::{Context, RBP, RSP};
+use crate::context::{Context, RAX, RBP, RDI, RSP};
 use crate::engine::Engine;
 use crate::kernel;
 use guest::flow::{Control, Kind, Place, Span};
@@ -31,7 +31,10 @@ impl Scrutiny {
         let addressing = flow.addressing().any(|span| self.is_corrupt(&look, Place::Register(span)));
         let data = flow.sources().any(|source| self.is_corrupt(&look, source));
         let is_corrupt = match flow.control {
-            Control::Kernel => self.call_is_corrupt(context),
+            Control::Kernel => {
+                self.remark_on_status(context);
+                self.call_is_corrupt(context)
+            }
             _ => addressing || data,
         };
         if is_corrupt && (addressing || !self.can_run(&look)) {
@@ -42,6 +45,13 @@ impl Scrutiny {
         }
         self.looking = Some(look);
         Verdict::Runs
+    }
+
+    fn remark_on_status(&mut self, context: &Context) {
+        let is_exit = matches!(context.gpr[RAX] as i64, libc::SYS_exit_group | libc::SYS_exit);
+        if is_exit && self.registers(context.thread).any_corrupt(Span::general(RDI as u8)) {
+            self.remark("the exit status depends on what was left out".to_owned());
+        }
     }
 
     /// What a call or `push` has stored is still there if all that came to the place since was suppressed.
