@@ -88,7 +88,7 @@ fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
     findings.recording = Some(name.clone());
     let sites = Sites::new(&recorded.space);
     let rounds = Rounds::go(folder, log, crash, &sites)?;
-    findings.summary.text = Some(rounds.summary());
+    findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
     findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, folder, log }));
     findings.notes = NOTES.map(str::to_owned).to_vec();
     Ok((findings, recording))

@@ -180,10 +180,13 @@ impl Scrutiny {
         let flow = &look.known.flow;
         let written = flow.memory.iter().position(|memory| memory.writes).or((!flow.memory.is_empty()).then_some(0));
         let range = written.and_then(|operand| look.ranges[operand].first());
+        let read = flow.memory.iter().position(|memory| memory.reads && !memory.writes);
+        let from = read.filter(|operand| Some(*operand) != written).and_then(|operand| look.ranges[operand].first());
         let node = Node {
             pc: look.pc(),
             address: range.map_or(0, |range| range.start),
             size: range.map_or(0, |range| (range.end - range.start).min(u64::from(u32::MAX)) as u32),
+            from: from.map_or(0, |range| range.start),
             value,
             writes: flow.memory.iter().any(|memory| memory.writes),
             copies: look.known.only_copies(),

@@ -73,6 +73,9 @@ pub struct Accessed {
     pub address: String,
     pub size: u32,
     pub writes: bool,
+    /// Where it read what it wrote, if that was in memory too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

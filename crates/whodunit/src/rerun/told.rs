@@ -52,8 +52,12 @@ fn told_origins(origins: &engine::Origins) -> Origins {
 }
 
 fn told_definition(definition: &engine::Definition) -> Definition {
-    let memory =
-        Accessed { address: format!("{:#x}", definition.address), size: definition.size, writes: definition.writes };
+    let memory = Accessed {
+        address: format!("{:#x}", definition.address),
+        size: definition.size,
+        writes: definition.writes,
+        from: (definition.from != 0).then(|| format!("{:#x}", definition.from)),
+    };
     Definition {
         number: definition.number,
         thread: definition.thread,

@@ -53,7 +53,10 @@ impl BlocksAt {
 impl Listener for BlocksAt {
     fn accesses(&mut self, _thread: Thread, accesses: &[Access]) {
         let address = self.question.address;
-        let is_it = |access: &&Access| access.address == address && self.sites.contains(&access.site);
+        let is_it = |access: &&Access| {
+            let range = access.address..access.address + u64::from(access.size);
+            range.contains(&address) && self.sites.contains(&access.site)
+        };
         if accesses.iter().any(|access| is_it(&access)) {
             self.judge();
         }

@@ -68,6 +68,8 @@ pub struct Chain<'a> {
     by_number: BTreeMap<u32, &'a Definition>,
     failure: &'a Definition,
     branch: Option<u32>,
+    /// Nothing happened before what is known.
+    is_whole: bool,
     sites: &'a Sites,
 }
 
@@ -79,8 +81,24 @@ fn memory(definition: &Definition) -> Option<(u64, u64)> {
     definition.memory.as_ref().map(|memory| (number(&memory.address), u64::from(memory.size)))
 }
 
+/// Where a copy read its value, if in memory.
+fn read_from(definition: &Definition) -> Option<(u64, u64)> {
+    let (address, size) = memory(definition)?;
+    match definition.memory.as_ref()?.from.as_deref() {
+        Some(from) => Some((number(from), size)),
+        None => (!stores(definition)).then_some((address, size)),
+    }
+}
+
 fn stores(definition: &Definition) -> bool {
     definition.memory.as_ref().is_some_and(|memory| memory.writes)
+}
+
+/// The way to where a value was made. A constant means nothing before it is stored somewhere.
+fn computed(path: &[Definition]) -> Vec<Definition> {
+    let is_constant = path.last().is_some_and(|last| last.values.is_empty() && !stores(last));
+    let stored = path.iter().rposition(stores).filter(|position| is_constant && *position > 0);
+    path[..stored.map_or(path.len(), |position| position + 1)].to_vec()
 }
 
 /// Where on the way back one is.
@@ -93,9 +111,9 @@ struct Wanted {
 }
 
 impl<'a> Chain<'a> {
-    pub fn new(origins: &'a Origins, sites: &'a Sites) -> Option<Chain<'a>> {
+    pub fn new(origins: &'a Origins, is_whole: bool, sites: &'a Sites) -> Option<Chain<'a>> {
         let by_number = origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
-        Some(Chain { by_number, failure: origins.failure.as_ref()?, branch: origins.branch, sites })
+        Some(Chain { by_number, failure: origins.failure.as_ref()?, branch: origins.branch, is_whole, sites })
     }
 
     /// The ways back, each origin once. Good pointers are no suspects beside bad ones.
@@ -112,6 +130,8 @@ impl<'a> Chain<'a> {
         trails.retain(|trail| Some(self.suspicion(trail)) == worst);
         let mut seen = BTreeSet::new();
         trails.retain(|trail| trail.origin().is_none_or(|origin| seen.insert(origin.number)));
+        // What came first is the first corruption.
+        trails.sort_by_key(|trail| trail.origin().map(|origin| origin.number));
         trails
     }
 
@@ -186,7 +206,7 @@ impl<'a> Chain<'a> {
         } else if definition.system_call {
             trails.push(self.unknown(path, false));
         } else {
-            trails.push(Trail { path: path.clone(), end: End::Computed, is_open: false, root: 1 });
+            trails.push(Trail { path: computed(path), end: End::Computed, is_open: false, root: 1 });
         }
         path.pop();
     }
@@ -198,9 +218,9 @@ impl<'a> Chain<'a> {
         path: &mut Vec<Definition>,
         trails: &mut Vec<Trail>,
     ) {
-        let bytes = memory(definition).filter(|_| !stores(definition)).map(|(address, size)| {
-            let start = address + wanted.offset.min(size);
-            (start, wanted.length.min(size - wanted.offset.min(size)))
+        let bytes = read_from(definition).map(|(address, size)| {
+            let offset = wanted.offset.min(size);
+            (address + offset, wanted.length.min(size - offset))
         });
         let sources = self.sources(definition, bytes);
         match sources.as_slice() {
@@ -258,6 +278,7 @@ impl<'a> Chain<'a> {
                 && definition.copies
                 && (!matches!(size, 4 | 8) || self.sites.is_in_c_library(number(&definition.pc)))
         };
+        let is_open = is_open && !self.is_whole;
         let behind = path.iter().enumerate().skip(1);
         let bulk = behind.clone().find(|(_, definition)| is_bulk(definition));
         let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));

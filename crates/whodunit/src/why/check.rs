@@ -23,7 +23,11 @@ pub fn check(trail: &Trail, origins: &Origins, sites: &Sites, folder: &Path, log
     let stored =
         trail.origin().and_then(|origin| Some((origin, origin.memory.as_ref().filter(|memory| memory.writes)?)));
     let Some((origin, memory)) = stored else { return Check { class: None, text: None } };
-    let address = number(&memory.address);
+    // A wide store may have begun in the right place: what counts is the memory that was read from then.
+    let read = trail.path.iter().rev().nth(1).and_then(|read| read.memory.as_ref()).filter(|read| !read.writes);
+    let stored = number(&memory.address)..number(&memory.address) + u64::from(memory.size);
+    let read = read.map(|read| number(&read.address)).filter(|read| stored.contains(read));
+    let address = read.unwrap_or(stored.start);
     let base = base_of(origin, origins, sites);
     match sites.area(address) {
         Area::Heap => {

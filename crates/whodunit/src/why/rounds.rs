@@ -1,6 +1,6 @@
 //! The rounds of a diagnosis: run, see what crashes, suppress where its value came from, and again.
 
-use super::chain::{Chain, End, Fault, NULL_PAGE, Trail, number};
+use super::chain::{Chain, End, Fault, Trail};
 use super::sites::Sites;
 use crate::recordings::Trouble;
 use crate::rerun::carry_out;
@@ -56,21 +56,24 @@ impl Rounds {
         let mut runner = Runner { folder, log, crash, n_runs: 0, steps: 0 };
         let mut points: Vec<Step> = Vec::new();
         let mut rounds = Vec::new();
-        let (mut from, mut outcome, mut trails) = runner.original(sites)?;
+        let (mut from, mut outcome, mut trails) = runner.crash(FIRST_WINDOW, &points, sites)?;
         let calm = loop {
             if trails.iter().all(|trail| trail.end == End::Older) || rounds.len() == MOST_ROUNDS {
                 break None;
             }
             let stacks = runner.stacks(from, &points, &trails)?;
-            let new = trails.iter().filter(|trail| trail.end != End::Older).filter_map(Trail::origin).map(point);
+            let origins = trails.iter().filter(|trail| trail.end != End::Older).filter_map(Trail::origin);
+            let new: Vec<Step> = origins.map(point).filter(|point| !points.contains(point)).collect();
+            // What has been left out already cannot be left out once more.
+            if new.is_empty() {
+                break None;
+            }
             points.extend(new);
             rounds.push(Round { outcome, trails, stacks });
-            outcome = runner.run(from, &points, None)?;
+            (from, outcome, trails) = runner.crash(crash.clock - from, &points, sites)?;
             if !is_crash(&outcome) {
                 break Some(outcome);
             }
-            trails = chain_of(&outcome, sites);
-            from = from.min(crash.clock);
         };
         if rounds.is_empty() {
             let sentence = "nothing in the recording has made the value that it crashed on";
@@ -88,13 +91,20 @@ impl Rounds {
 }
 
 impl Runner<'_> {
-    /// The recorded run, with its data followed from far enough back.
-    fn original(&mut self, sites: &Sites) -> Result<(u64, Outcome, Vec<Trail>), Trouble> {
-        let mut window = FIRST_WINDOW;
+    /// The run without some points, with its data followed from far enough back; the ways back if it crashes.
+    fn crash(
+        &mut self,
+        mut window: u64,
+        points: &[Step],
+        sites: &Sites,
+    ) -> Result<(u64, Outcome, Vec<Trail>), Trouble> {
         loop {
             let from = self.crash.clock.saturating_sub(window);
-            let outcome = self.run(from, &[], None)?;
-            let trails = chain_of(&outcome, sites);
+            let outcome = self.run(from, points, None)?;
+            if !is_crash(&outcome) {
+                return Ok((from, outcome, Vec::new()));
+            }
+            let trails = chain_of(&outcome, from, sites);
             let is_enough = !trails.is_empty() && trails.iter().all(|trail| !trail.is_open);
             if is_enough || from == 0 {
                 return Ok((from, outcome, trails));
@@ -155,9 +165,10 @@ fn is_crash(outcome: &Outcome) -> bool {
     matches!(outcome.ending, Ending::Killed { signal, .. } if super::CRASHES.contains(&signal))
 }
 
-fn chain_of(outcome: &Outcome, sites: &Sites) -> Vec<Trail> {
+/// The ways back from a crash, in a run whose data were followed from a clock on.
+fn chain_of(outcome: &Outcome, from: u64, sites: &Sites) -> Vec<Trail> {
     let Some(origins) = &outcome.origins else { return Vec::new() };
-    let Some(chain) = Chain::new(origins, sites) else { return Vec::new() };
+    let Some(chain) = Chain::new(origins, from == 0, sites) else { return Vec::new() };
     chain.trails(fault_of(outcome))
 }
 
@@ -170,9 +181,4 @@ pub fn fault_of(outcome: &Outcome) -> Fault {
         (Ending::Killed { address: Some(_), .. }, _) => Fault::Access,
         _ => Fault::Operands,
     }
-}
-
-/// Whether a run crashed on a null pointer.
-pub fn is_null(outcome: &Outcome) -> bool {
-    matches!(&outcome.ending, Ending::Killed { address: Some(address), .. } if number(address) < NULL_PAGE)
 }

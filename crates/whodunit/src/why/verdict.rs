@@ -1,8 +1,8 @@
 //! From rounds to a finding.
 
-use super::chain::{End, Trail, number};
+use super::chain::{End, NULL_PAGE, Trail, number};
 use super::check;
-use super::rounds::{Rounds, is_null};
+use super::rounds::Rounds;
 use super::sites::{Sites, is_library};
 use program::symbols::SourceFrame;
 use session::rerun::{Definition, Ending, Frame, Outcome};
@@ -27,7 +27,7 @@ pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding
         .zip(&last.outcome.origins)
         .next()
         .map(|(trail, origins)| check::check(trail, origins, sites, subject.folder, subject.log));
-    let class = check.as_ref().and_then(|check| check.class).unwrap_or_else(|| class_of(&last.trails, &last.outcome));
+    let class = check.as_ref().and_then(|check| check.class).unwrap_or_else(|| class_of(&last.trails));
     let causes: Vec<Cause> = last.trails.iter().zip(&last.stacks).map(|(trail, stack)| cause(trail, stack)).collect();
     let place = causes.first().map(|cause| words_for(&cause.place)).unwrap_or_default();
     let title = format!("{place} {}", deed(class));
@@ -62,12 +62,13 @@ fn single(causes: Vec<Cause>) -> Vec<Cause> {
 }
 
 /// What can be said of the class where the memory check says nothing.
-fn class_of(trails: &[Trail], outcome: &Outcome) -> Class {
+fn class_of(trails: &[Trail]) -> Class {
     let is_moved = trails.iter().any(|trail| trail.end == End::Moved);
-    match () {
-        () if is_null(outcome) => Class::NullDereference,
-        () if is_moved => Class::BufferOverflow,
-        () => Class::WrongPointer,
+    let used = trails.first().and_then(|trail| trail.path.get(1)).map_or(0, |used| number(&used.value));
+    match used {
+        _ if is_moved => Class::BufferOverflow,
+        0..NULL_PAGE => Class::NullDereference,
+        _ => Class::WrongPointer,
     }
 }
 
@@ -187,18 +188,25 @@ fn threads(finding: &Finding) -> Vec<Thread> {
     numbers.into_iter().map(|thread| Thread { thread, ..Thread::default() }).collect()
 }
 
-fn notes(rounds: &Rounds) -> Vec<String> {
-    let ending = rounds.calm.as_ref().map(|outcome| match &outcome.ending {
-        Ending::Exited { status } => format!("Without it the program ends with status {status}."),
-        Ending::LeftTheRecording { needs } => {
-            format!("Without it the program goes on beyond the crash, until it needs {needs}.")
+/// What became of the program without the cause.
+pub fn sequel(rounds: &Rounds) -> String {
+    let ending = match rounds.calm.as_ref().map(|outcome| &outcome.ending) {
+        None => "still crashes",
+        Some(Ending::Exited { status }) => return format!("Without it the program ends with status {status}."),
+        Some(Ending::Killed { name, .. }) => return format!("Without it the program ends by {name}."),
+        Some(Ending::LeftTheRecording { needs }) => {
+            return format!("Without it the program goes on beyond the crash, until it needs {needs}.");
         }
-        Ending::Limit {} => "Without it the program goes on beyond the crash.".to_owned(),
-        Ending::Killed { name, .. } => format!("Without it the program ends by {name}."),
-        Ending::Deadlock {} | Ending::Stopped {} => "Without it the program goes on beyond the crash.".to_owned(),
-    });
-    let unfinished = "The program still crashes without it: this is on the way from the cause, not the cause.";
+        Some(Ending::Limit {} | Ending::Deadlock {} | Ending::Stopped {}) => "goes on beyond the crash",
+    };
+    format!("Without it the program {ending}.")
+}
+
+fn notes(rounds: &Rounds) -> Vec<String> {
     let remarks = rounds.calm.iter().flat_map(|outcome| &outcome.remarks);
-    let remarks = remarks.map(|remark| format!("In the run without it, {remark}."));
-    std::iter::once(ending.unwrap_or_else(|| unfinished.to_owned())).chain(remarks).collect()
+    let mut notes: Vec<String> = remarks.map(|remark| format!("In the run without it, {remark}.")).collect();
+    if rounds.calm.is_none() {
+        notes.push("This is on the way from the cause to the crash, not the cause itself.".to_owned());
+    }
+    notes
 }

@@ -18,6 +18,8 @@ pub struct Node {
     /// Memory that it accessed: what it wrote, or else what it read.
     pub address: u64,
     pub size: u32,
+    /// Where it read what it wrote there, if it did both.
+    pub from: u64,
     /// What it left in its first target, as far as that is a number.
     pub value: u64,
     pub writes: bool,
@@ -93,6 +95,8 @@ pub struct Definition {
     pub time: u64,
     pub address: u64,
     pub size: u32,
+    /// Where it read what it wrote there; zero if it did not do both.
+    pub from: u64,
     pub writes: bool,
     pub copies: bool,
     pub system_call: bool,
@@ -185,6 +189,7 @@ impl History {
             time: self.arrivals(position, serial, node.pc),
             address: node.address,
             size: node.size,
+            from: node.from,
             writes: node.writes,
             copies: node.copies,
             system_call: node.system_call,
