@@ -60,7 +60,7 @@ impl Span {
 
     /// The general register that the bytes belong to, by its encoding number.
     pub fn general_register(self) -> Option<u8> {
-        (self.start < FIRST_VECTOR).then(|| (self.start / GENERAL) as u8)
+        (self.start < FIRST_VECTOR).then_some((self.start / GENERAL) as u8)
     }
 
     pub fn bytes(self) -> impl Iterator<Item = usize> {

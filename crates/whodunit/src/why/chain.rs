@@ -122,7 +122,7 @@ impl<'a> Chain<'a> {
             Fault::Access => &self.failure.addresses,
             Fault::Operands | Fault::Jump => &self.failure.values,
         };
-        let mut trails = self.from(roots, &[self.failure.clone()]);
+        let mut trails = self.from(roots, std::slice::from_ref(self.failure));
         if trails.iter().all(|trail| trail.end == End::Older && !trail.is_open) {
             trails = self.without_value(trails);
         }
@@ -226,6 +226,8 @@ impl<'a> Chain<'a> {
         match sources.as_slice() {
             [] => trails.push(self.unknown(path, false)),
             [only] => self.follow(*only, path, trails),
+            // It came in bulk, from many places: whoever brought it here is to blame.
+            _ if path.iter().skip(1).any(|step| self.is_bulk(step)) => trails.push(self.unknown(path, false)),
             // Nobody has stored the value as a whole: whoever stored a part of it is to blame.
             parts => {
                 for part in parts {
@@ -270,17 +272,18 @@ impl<'a> Chain<'a> {
         sources
     }
 
+    /// Whether a definition stores bytes, rather than one value.
+    fn is_bulk(&self, definition: &Definition) -> bool {
+        let size = memory(definition).map_or(0, |(_, size)| size);
+        let is_library = self.sites.is_in_c_library(number(&definition.pc));
+        stores(definition) && definition.copies && (!matches!(size, 4 | 8) || is_library)
+    }
+
     /// A way that ends in what is not known: the store that brought it is to blame, bulk before single values.
     fn unknown(&self, path: &[Definition], is_open: bool) -> Trail {
-        let is_bulk = |definition: &Definition| {
-            let size = memory(definition).map_or(0, |(_, size)| size);
-            stores(definition)
-                && definition.copies
-                && (!matches!(size, 4 | 8) || self.sites.is_in_c_library(number(&definition.pc)))
-        };
         let is_open = is_open && !self.is_whole;
         let behind = path.iter().enumerate().skip(1);
-        let bulk = behind.clone().find(|(_, definition)| is_bulk(definition));
+        let bulk = behind.clone().find(|(_, definition)| self.is_bulk(definition));
         let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));
         match store {
             Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved, is_open, root: 1 },

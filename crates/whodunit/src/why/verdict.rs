@@ -105,6 +105,7 @@ fn own_frame(stack: &[Frame]) -> Option<&Frame> {
 /// What a definition did, as the rest of a sentence.
 fn told(definition: &Definition) -> String {
     match &definition.memory {
+        Some(memory) if memory.writes && memory.size == 1 => format!("writes a byte at {}", memory.address),
         Some(memory) if memory.writes => format!("writes {} bytes at {}", memory.size, memory.address),
         Some(memory) => format!("reads {} from {}", definition.value, memory.address),
         None => format!("computes {}", definition.value),
