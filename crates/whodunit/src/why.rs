@@ -30,10 +30,9 @@ made it; the recording runs again without that instruction and all that depends 
 crashes any more. The last statement that was left out is where memory was first corrupted.
 
 EXIT STATUS:
-  0  the recording did not crash
   1  there is a diagnosis
   2  the command line is wrong
-  3  the recording cannot be replayed, or nothing was found
+  3  the recording did not crash, cannot be replayed, or nothing was found
 
 EXAMPLES:
   whodunit why latest

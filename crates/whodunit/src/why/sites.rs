@@ -22,8 +22,9 @@ pub enum Area {
     Nowhere,
 }
 
-/// Stacks and the heap, as the engine places them.
+/// Stacks, the heap and other memory without a file, as the engine places them.
 const BREAK: std::ops::Range<u64> = 0x5510_0000_0000..0x5550_0000_0000;
+const MAPPINGS: std::ops::Range<u64> = 0x7e80_0000_0000..0x7ea0_0000_0000;
 const MAIN_STACK: std::ops::Range<u64> = 0x7eaf_f000_0000..0x7eb0_0000_0000;
 
 /// Whether a module is the C library or its loader.
@@ -78,7 +79,7 @@ impl Sites {
             return Area::Global;
         }
         match address {
-            _ if BREAK.contains(&address) => Area::Heap,
+            _ if BREAK.contains(&address) || MAPPINGS.contains(&address) => Area::Heap,
             _ if MAIN_STACK.contains(&address) => Area::Stack,
             _ if self.space.mapping_at(GuestAddress(address)).is_some() => Area::Heap,
             _ => Area::Nowhere,

@@ -85,7 +85,7 @@ fn deed(class: Class) -> &'static str {
 }
 
 fn words_for(place: &Place) -> String {
-    place.function.clone().unwrap_or_else(|| "a statement".to_owned())
+    place.function.as_ref().map_or_else(|| "a statement".to_owned(), |function| format!("`{function}`"))
 }
 
 /// The statement is the innermost one with a line: libraries rarely are to blame.
