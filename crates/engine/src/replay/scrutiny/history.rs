@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// So many steps are kept: a third of a gigabyte.
 const MOST_STEPS: usize = 8 << 20;
 /// An outcome tells so many definitions at most.
-const MOST_TOLD: usize = 4096;
+const MOST_TOLD: usize = 8192;
 
 /// One step.
 #[derive(Clone, Debug, Default)]
@@ -154,18 +154,21 @@ impl History {
         Sources { values: listed(node.values), addresses: listed(node.addresses) }
     }
 
-    /// Steps, what they depend on, and what that depends on, the latest first.
+    /// Steps, what they depend on, and what that depends on, the latest first. If that is too much, what is near them.
     pub fn behind(&self, steps: BTreeSet<Serial>) -> Vec<Definition> {
         let mut told = Vec::new();
-        let mut waiting = steps;
-        while let Some(serial) = waiting.pop_last()
+        let mut waiting: VecDeque<Serial> = steps.iter().rev().copied().collect();
+        let mut seen = steps;
+        while let Some(serial) = waiting.pop_front()
             && told.len() < MOST_TOLD
         {
             if let Some(definition) = self.told(serial) {
-                waiting.extend(definition.values.iter().chain(&definition.addresses).filter(|number| **number != 0));
+                let sources = definition.values.iter().chain(&definition.addresses).copied();
+                waiting.extend(sources.filter(|number| *number != 0 && seen.insert(*number)));
                 told.push(definition);
             }
         }
+        told.sort_by_key(|definition| std::cmp::Reverse(definition.number));
         told
     }
 
