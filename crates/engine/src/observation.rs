@@ -21,7 +21,7 @@ pub use count::{Counter, Counts, StepCounter, Tally};
 pub use events::{Access, Elements, Event, EventKind, Events, Value};
 pub use file::PrivateFile;
 pub use flat::{Flat, Flattener};
-pub use step::{Outcome, Step, first_address};
+pub use step::{Outcome, Step, first_address, places};
 
 use crate::code::observe::{Catalogue, Mark, RecordFacts, Wanted};
 use sched::ThreadId;

@@ -7,6 +7,7 @@
 
 mod answers;
 mod calls;
+mod closely;
 mod compare;
 mod course;
 mod debugged;
@@ -18,6 +19,7 @@ mod mapping;
 mod outcome;
 mod overlay;
 mod plan;
+mod scrutiny;
 mod threads;
 mod turns;
 mod waits;
@@ -40,9 +42,11 @@ use trace::{Cursor, Record};
 use whatif::WhatIf;
 use words::describe;
 
+pub use closely::Closely;
 pub use machine::BETWEEN;
 pub use outcome::{Ending, Leaving, Rerun, Turn, Written};
 pub use plan::{Passage, Plan, Point, Spot, Step};
+pub use scrutiny::{Definition, Origins, Region, Structures};
 
 /// Where mapped files come from.
 pub trait Files: Send {
@@ -114,6 +118,8 @@ pub struct Figures {
 
 pub struct Replay {
     state: Mutex<State>,
+    /// Whether the plan may want data to be followed.
+    follows_data: bool,
     debugging: Option<Debugging>,
 }
 
@@ -141,9 +147,10 @@ impl Replay {
     pub fn new(first: Leg, mut others: Vec<Leg>, files: Box<dyn Files>, wishes: Wishes, plan: Option<Plan>) -> Replay {
         others.reverse();
         let machine = Machine::new(files, wishes, !others.is_empty());
+        let follows_data = plan.as_ref().is_some_and(Plan::follows_data);
         let what_if = plan.map(|plan| Box::new(WhatIf::new(plan)));
         let state = State { cursor: first.cursor, until: first.until, legs: others, machine, what_if, due: None };
-        Replay { state: Mutex::new(state), debugging: None }
+        Replay { state: Mutex::new(state), follows_data, debugging: None }
     }
 
     /// Lets a debugger decide where to stop.
@@ -189,6 +196,7 @@ impl Replay {
     /// The thread's budget is used up, right before an event of its clock.
     pub fn stop(&self, engine: &Engine, context: &mut Context) {
         let mut state = self.state();
+        state.begin_to_follow_data(engine, context);
         if let Some(mut run) = state.free_run(engine, context) {
             return run.stop();
         }

@@ -13,6 +13,7 @@ use crate::instructions;
 use crate::kernel;
 use crate::observation::{Outcome, Step, first_address};
 use crate::processor::features::Beyond;
+use crate::replay::Closely;
 use crate::signals::deliver::{self, Moment};
 use crate::syscalls::{self, Flow};
 use crate::x87;
@@ -39,8 +40,15 @@ const LOOK_UP: Host = 0;
 
 /// Runs guest code on this host thread until the guest thread ends.
 pub fn run(engine: &'static Engine, context: &mut Context) {
-    let mut driver =
-        Driver { engine, debugging: engine.debugging(), step: None, follower: None, passing: None, host: LOOK_UP };
+    let mut driver = Driver {
+        engine,
+        debugging: engine.debugging(),
+        step: None,
+        follower: None,
+        passing: None,
+        closely: false,
+        host: LOOK_UP,
+    };
     loop {
         let alone = driver.prepare(context);
         let exit = driver.enter(context);
@@ -61,6 +69,8 @@ struct Driver {
     follower: Option<Follower>,
     /// The thread that runs the instruction of a place.
     passing: Option<u32>,
+    /// The next instruction was looked at, and runs by itself.
+    closely: bool,
     host: Host,
 }
 
@@ -74,6 +84,7 @@ impl Driver {
             self.follower = None;
             self.host = if alone { engine.world().host_for_step(context.pc) } else { LOOK_UP };
         }
+        self.look_closely(context);
         if self.host == LOOK_UP {
             self.host = look_up(engine, context);
         }
@@ -88,6 +99,19 @@ impl Driver {
             self.step = begin_step(engine, context);
         }
         alone
+    }
+
+    /// Lets a replay that follows data look at what is to run.
+    fn look_closely(&mut self, context: &mut Context) {
+        // A write that is let through is the same instruction still.
+        let Some(replay) = self.engine.replaying().filter(|_| !self.closely) else { return };
+        let closely = replay.look(self.engine, context);
+        self.closely = closely != Closely::No;
+        if self.closely {
+            self.follower = None;
+            self.host = LOOK_UP;
+            self.passing = (closely == Closely::Place).then_some(context.thread);
+        }
     }
 
     /// Runs translated code until it leaves.
@@ -123,6 +147,9 @@ impl Driver {
         }
         if let Some(debugging) = self.debugging {
             debugging.after(context, exit, alone);
+        }
+        if let Some(replay) = self.engine.replaying().filter(|_| self.closely && has_passed(exit)) {
+            replay.looked(self.engine, context);
         }
     }
 
@@ -168,6 +195,7 @@ impl Driver {
     /// Tells when the instruction of a place has run.
     fn pass_place(&mut self, context: &mut Context, exit: Exit) {
         let engine = self.engine;
+        self.closely &= stays_at_place(exit, self.host);
         let Some(thread) = self.passing.filter(|_| !stays_at_place(exit, self.host)) else { return };
         self.passing = None;
         if has_passed(exit) && engine.replaying().is_some_and(|replay| replay.passed_place(engine, context, thread)) {

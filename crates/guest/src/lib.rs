@@ -6,6 +6,7 @@
 pub mod bpf;
 pub mod effects;
 pub mod elf;
+pub mod flow;
 pub mod instruction;
 pub mod script;
 pub mod syscall;

@@ -40,6 +40,11 @@ impl AddressSpace {
         self.modules().flat_map(|(_, module)| in_module(module, &meaning)).collect()
     }
 
+    /// The code of all functions whose symbols have a size, in order of address.
+    pub fn code_of_functions(&self) -> Vec<Range<GuestAddress>> {
+        self.code_named(|_| true)
+    }
+
     /// The code of the functions whose symbols have a size and a wanted name, demangled or not, in order of address.
     pub(crate) fn code_named(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<GuestAddress>> {
         self.modules().flat_map(|(_, module)| sized_in_module(module, &is_wanted)).collect()

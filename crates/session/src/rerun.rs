@@ -5,5 +5,5 @@
 mod outcome;
 mod plan;
 
-pub use outcome::{Ending, Frame, Left, Outcome, Output, Switch, Thread};
+pub use outcome::{Accessed, Definition, Ending, Frame, Left, Origins, Outcome, Output, Switch, Thread};
 pub use plan::{Passage, Plan, PlanError, Point, PolicyName, Step};

@@ -40,6 +40,7 @@ mod study;
 mod tracing;
 mod verify;
 mod voice;
+mod why;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -106,6 +107,8 @@ enum Verb {
     /// Find the orders of threads that would have crashed a run that went well, and try them out
     #[command(override_usage = "whodunit predict [OPTIONS] REC\n       whodunit predict [OPTIONS] -- PROG [ARGS]...")]
     Predict(predict::Arguments),
+    /// Tell why a recording crashed: the first statement that corrupted memory, and how that came to the crash
+    Why(why::Arguments),
     /// Show findings that were kept as JSON, or write them in another format
     Render(render::Arguments),
     /// Tell what the threads of a recording did: accesses, locks, calls; as JSON or for Perfetto
@@ -141,6 +144,7 @@ fn main() -> ExitCode {
         Verb::Races(arguments) => races::run(&arguments),
         Verb::Pairs(arguments) => pairs::run(&arguments),
         Verb::Predict(arguments) => predict::run(&arguments),
+        Verb::Why(arguments) => why::run(&arguments),
         Verb::Render(arguments) => render::run(&arguments),
         Verb::Trace(arguments) => tracing::run(&arguments),
         Verb::Pack(arguments) => pack::run(&arguments),

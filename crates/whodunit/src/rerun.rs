@@ -5,6 +5,7 @@
 
 mod places;
 mod prepare;
+mod structures;
 mod text;
 mod told;
 
@@ -54,7 +55,7 @@ pub struct Arguments {
     /// The recording: a name that `whodunit ls` shows, a path, or `latest`
     #[arg(value_name = "REC")]
     recording: OsString,
-    /// What to do differently, see below
+    /// What to do differently, see below: a file, or the JSON itself
     #[arg(long, value_name = "FILE")]
     plan: PathBuf,
     /// End the run after so many clock events of all threads, instead of what the plan says, or 500 million
@@ -70,9 +71,12 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> ExitCode {
     let shown = arguments.plan.display();
-    let text = match std::fs::read_to_string(&arguments.plan) {
-        Ok(text) => text,
-        Err(error) => return usage_error(&format!("cannot read the plan {shown}: {error}")),
+    let text = match arguments.plan.to_str().filter(|text| text.starts_with('{')) {
+        Some(text) => text.to_owned(),
+        None => match std::fs::read_to_string(&arguments.plan) {
+            Ok(text) => text,
+            Err(error) => return usage_error(&format!("cannot read the plan {shown}: {error}")),
+        },
     };
     let plan = match Plan::read(&text) {
         Ok(plan) => Plan { limit: arguments.limit.or(plan.limit), ..plan },

@@ -1,5 +1,6 @@
 //! Analyses of an observed replay, by what its event stream tells.
 
+pub mod blocks;
 mod count;
 mod functions;
 pub mod lines;
@@ -44,6 +45,8 @@ pub enum Study {
     Pairs(pairs::Wanted),
     /// Patterns of accesses to one location.
     Patterns(Scope),
+    /// The blocks of the heap at the moment of a store.
+    BlocksAt(blocks::Question),
 }
 
 /// A listener that has something to say in the end.
@@ -79,6 +82,9 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             let detail = if wanted.looping_sites.is_empty() { Detail::Accesses } else { Detail::Calls };
             let student = pairs::collect(wanted, recording, log, &mut functions);
             Box::new(Studying::new(student, functions, detail))
+        }
+        Study::BlocksAt(question) => {
+            Box::new(Studying::new(blocks::BlocksAt::new(question), functions, Detail::Accesses))
         }
     }
 }

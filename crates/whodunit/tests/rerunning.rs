@@ -16,5 +16,6 @@ mod rerunning {
     mod place;
     mod programs;
     mod schedules;
+    mod suppressing;
     mod ways;
 }

@@ -185,6 +185,13 @@ impl CodeCache {
         self.single_steps = true;
     }
 
+    /// The same for a run that has begun, and that asks before every instruction instead of at places.
+    pub fn step_from_now_on(&mut self) {
+        self.step_singly();
+        self.places.clear();
+        self.flush();
+    }
+
     /// Leaves translated code before the instructions at these addresses and no others, by [`Exit::Place`].
     pub fn set_places(&mut self, places: BTreeSet<u64>) {
         let old = std::mem::replace(&mut self.places, places);

@@ -213,7 +213,7 @@ fn word_of(bytes: &[u8]) -> u64 {
 }
 
 /// Address and size of each place that an operand stands for.
-fn places(instruction: &Instruction, used: &UsedMemory, context: &mut Context, xstate: XState) -> Vec<(u64, u64)> {
+pub fn places(instruction: &Instruction, used: &UsedMemory, context: &mut Context, xstate: XState) -> Vec<(u64, u64)> {
     let size = access_size(instruction, used) as usize;
     let (gpr, fs, gs) = (context.gpr, context.guest_fs(), context.guest_gs);
     let vectors = VectorState(state_area(context, xstate));

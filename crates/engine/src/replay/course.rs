@@ -1,6 +1,6 @@
 //! How far a plan has come: which steps are in force, and what is due where a thread stands.
 
-use super::plan::{Passage, Plan, Point, Spot, Step};
+use super::plan::{Passage, Point, Spot, Step};
 use sched::Policy;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,6 +14,8 @@ pub struct Course {
     pub holds: Vec<Hold>,
     changes: Vec<Change>,
     stops: Vec<(Point, Count)>,
+    /// Where data are to be followed from: threads and clocks.
+    starts: Vec<(u32, u64)>,
     /// Threads that stand at one of the plan's instructions, and the number of their arrival there.
     standing: BTreeMap<u32, (u64, u64)>,
     arrivals: u64,
@@ -53,6 +55,21 @@ struct Change {
     over: bool,
 }
 
+/// A thread has come to an instruction of the plan's.
+#[derive(Clone, Copy)]
+struct Arrival {
+    thread: u32,
+    pc: u64,
+    clock: u64,
+    number: u64,
+}
+
+impl Arrival {
+    fn is_at(self, spot: &Spot) -> bool {
+        spot.addresses.contains(&self.pc) && self.clock >= spot.since
+    }
+}
+
 /// Arrivals at a spot; each counts once, however often it is looked at.
 #[derive(Default)]
 struct Count {
@@ -61,9 +78,9 @@ struct Count {
 }
 
 impl Count {
-    fn reaches(&mut self, arrival: u64, time: u64) -> bool {
-        if self.last != arrival {
-            self.last = arrival;
+    fn reaches(&mut self, arrival: Arrival, time: u64) -> bool {
+        if self.last != arrival.number {
+            self.last = arrival.number;
             self.seen += 1;
         }
         self.seen >= time
@@ -79,6 +96,8 @@ pub enum Due {
     Hold(usize),
     Flip,
     Suppress,
+    /// The same with all that depends on it.
+    SuppressAll,
     /// The run of a thread has come to where it was to go.
     RunOver,
     /// Held threads may go on.
@@ -87,16 +106,18 @@ pub enum Due {
 }
 
 impl Course {
-    pub fn new(plan: Plan) -> Course {
+    pub fn new(steps: Vec<Step>, policy: Box<dyn Policy>, limit: u64) -> Course {
+        let starts = steps.iter().filter_map(Step::follows_data_from).collect();
         let mut course = Course {
-            steps: plan.steps.into(),
-            policy: plan.policy,
-            limit: plan.limit,
+            steps: steps.into(),
+            policy,
+            limit,
             follow: None,
             run: None,
             holds: Vec::new(),
             changes: Vec::new(),
             stops: Vec::new(),
+            starts,
             standing: BTreeMap::new(),
             arrivals: 0,
         };
@@ -130,7 +151,14 @@ impl Course {
                     continue;
                 }
                 Step::Flip { thread, at } => (Due::Flip, *thread, at.clone()),
-                Step::Suppress { thread, at } => (Due::Suppress, *thread, at.clone()),
+                Step::Suppress { thread, at, dependents } => {
+                    let kind = if *dependents { Due::SuppressAll } else { Due::Suppress };
+                    (kind, *thread, at.clone())
+                }
+                Step::Origins { .. } => {
+                    self.steps.pop_front();
+                    continue;
+                }
                 Step::Stop(Some(point)) => {
                     self.stops.push((point.clone(), Count::default()));
                     self.steps.pop_front();
@@ -175,12 +203,31 @@ impl Course {
         let run = self.run.as_ref().and_then(|run| run.until.as_ref());
         let points = self.follow.iter().map(|(point, _)| point).chain(run);
         let points = points.chain(self.stops.iter().map(|(point, _)| point));
+        // A thread stops where its clock is about to go on.
+        let starts = self.starts.iter().filter(|(theirs, clock)| *theirs == thread && *clock > 0);
+        let starts = starts.map(|(_, clock)| clock - 1);
         points
             .filter_map(|point| match *point {
                 Point::Clock { thread: theirs, clock } if theirs == thread => Some(clock),
                 _ => None,
             })
+            .chain(starts)
             .min()
+    }
+
+    /// Whether data are to be followed from here on, where the thread's clock is about to go on; tells so once.
+    pub fn follows_data_at(&mut self, thread: u32, clock: u64) -> bool {
+        let is_there = |(theirs, from): &(u32, u64)| *from == 0 || *theirs == thread && clock + 1 >= *from;
+        let starts = self.starts.iter().any(is_there);
+        if starts {
+            self.starts.clear();
+        }
+        starts
+    }
+
+    /// Whether that is so from the first instruction on.
+    pub fn follows_data_at_once(&self) -> bool {
+        self.starts.iter().any(|(_, from)| *from == 0)
     }
 
     /// What is due because of the thread's clock.
@@ -197,37 +244,38 @@ impl Course {
     }
 
     /// What is due because the thread stands at an instruction of the plan's.
-    pub fn due_at_place(&mut self, thread: u32, pc: u64) -> Option<Due> {
-        let arrival = match self.standing.get(&thread) {
-            Some(&(place, arrival)) if place == pc => arrival,
+    pub fn due_at_place(&mut self, thread: u32, pc: u64, clock: u64) -> Option<Due> {
+        let number = match self.standing.get(&thread) {
+            Some(&(place, number)) if place == pc => number,
             _ => {
                 self.arrivals += 1;
                 self.standing.insert(thread, (pc, self.arrivals));
                 self.arrivals
             }
         };
+        let arrival = Arrival { thread, pc, clock, number };
         if let Some((point, count)) = &mut self.follow {
-            return arrives(point, count, thread, pc, arrival).then_some(Due::Leave);
+            return arrives(point, count, arrival).then_some(Due::Leave);
         }
-        if self.stops.iter_mut().any(|(point, count)| arrives(point, count, thread, pc, arrival)) {
+        if self.stops.iter_mut().any(|(point, count)| arrives(point, count, arrival)) {
             return Some(Due::Stop);
         }
         if let Some(Run { until: Some(point), count, .. }) = &mut self.run
-            && arrives(point, count, thread, pc, arrival)
+            && arrives(point, count, arrival)
         {
             return Some(Due::RunOver);
         }
-        if self.returned(thread, pc, arrival) {
+        if self.returned(arrival) {
             return Some(Due::Release);
         }
-        self.held(thread, pc, arrival).or_else(|| self.changed(thread, pc, arrival))
+        self.held(arrival).or_else(|| self.changed(arrival))
     }
 
-    fn held(&mut self, thread: u32, pc: u64, arrival: u64) -> Option<Due> {
+    fn held(&mut self, arrival: Arrival) -> Option<Due> {
         let mut due = None;
         for (index, hold) in self.holds.iter_mut().enumerate() {
-            if hold.thread == thread
-                && hold.before.addresses.contains(&pc)
+            if hold.thread == arrival.thread
+                && arrival.is_at(&hold.before)
                 && hold.arrivals.reaches(arrival, hold.before.time)
                 && !hold.over
             {
@@ -238,22 +286,22 @@ impl Course {
     }
 
     /// The thread has come back from a call. Tells whether somebody waited for just that.
-    fn returned(&mut self, thread: u32, pc: u64, arrival: u64) -> bool {
+    fn returned(&mut self, arrival: Arrival) -> bool {
         let mut any = false;
-        for hold in self.holds.iter_mut().filter(|hold| hold.until.thread == thread && !hold.over) {
-            if hold.until.returns.contains(&pc) && hold.returns.last != arrival {
-                hold.returns.last = arrival;
+        for hold in self.holds.iter_mut().filter(|hold| hold.until.thread == arrival.thread && !hold.over) {
+            if hold.until.returns.contains(&arrival.pc) && hold.returns.last != arrival.number {
+                hold.returns.last = arrival.number;
                 any |= hold.count_passage();
             }
         }
         any
     }
 
-    fn changed(&mut self, thread: u32, pc: u64, arrival: u64) -> Option<Due> {
+    fn changed(&mut self, arrival: Arrival) -> Option<Due> {
         let mut due = None;
         for change in &mut self.changes {
-            if change.thread.is_none_or(|theirs| theirs == thread)
-                && change.at.addresses.contains(&pc)
+            if change.thread.is_none_or(|theirs| theirs == arrival.thread)
+                && arrival.is_at(&change.at)
                 && change.count.reaches(arrival, change.at.time)
                 && !change.over
                 && due.is_none()
@@ -298,11 +346,11 @@ impl Course {
     }
 }
 
-fn arrives(point: &Point, count: &mut Count, thread: u32, pc: u64, arrival: u64) -> bool {
+fn arrives(point: &Point, count: &mut Count, arrival: Arrival) -> bool {
     match point {
-        Point::Spot { thread: theirs, spot } => {
-            theirs.is_none_or(|theirs| theirs == thread)
-                && spot.addresses.contains(&pc)
+        Point::Spot { thread, spot } => {
+            thread.is_none_or(|thread| thread == arrival.thread)
+                && arrival.is_at(spot)
                 && count.reaches(arrival, spot.time)
         }
         Point::Event(_) | Point::Clock { .. } => false,
@@ -315,11 +363,11 @@ mod tests {
     use sched::RoundRobin;
 
     fn course(steps: Vec<Step>) -> Course {
-        Course::new(Plan { steps, policy: Box::new(RoundRobin::new(1)), limit: 1000 })
+        Course::new(steps, Box::new(RoundRobin::new(1)), 1000)
     }
 
     fn spot(address: u64, time: u64) -> Spot {
-        Spot { addresses: vec![address], time }
+        Spot { addresses: vec![address], time, since: 0 }
     }
 
     fn hold(time: u64, passages: u64, returns: Vec<u64>) -> Step {
@@ -330,25 +378,25 @@ mod tests {
     #[test]
     fn a_thread_is_held_from_the_wanted_arrival_until_the_other_has_passed() {
         let mut course = course(vec![hold(2, 2, Vec::new())]);
-        assert_eq!(course.due_at_place(1, 0x10), None, "another thread");
-        assert_eq!(course.due_at_place(2, 0x10), None, "the first arrival");
+        assert_eq!(course.due_at_place(1, 0x10, 0), None, "another thread");
+        assert_eq!(course.due_at_place(2, 0x10, 0), None, "the first arrival");
         assert!(!course.passed(2));
-        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)));
-        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)), "still the same arrival");
+        assert_eq!(course.due_at_place(2, 0x10, 0), Some(Due::Hold(0)));
+        assert_eq!(course.due_at_place(2, 0x10, 0), Some(Due::Hold(0)), "still the same arrival");
         for last in [false, true] {
-            assert_eq!(course.due_at_place(1, 0x20), None);
+            assert_eq!(course.due_at_place(1, 0x20, 0), None);
             assert_eq!(course.passed(1), last);
         }
-        assert_eq!(course.due_at_place(2, 0x10), None);
+        assert_eq!(course.due_at_place(2, 0x10, 0), None);
     }
 
     #[test]
     fn who_has_come_back_from_a_call_has_passed() {
         let mut course = course(vec![hold(1, 1, vec![0x30])]);
-        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)));
-        assert_eq!(course.due_at_place(2, 0x30), None, "it waits for the other");
-        assert_eq!(course.due_at_place(1, 0x30), Some(Due::Release));
-        assert_eq!(course.due_at_place(1, 0x30), None);
+        assert_eq!(course.due_at_place(2, 0x10, 0), Some(Due::Hold(0)));
+        assert_eq!(course.due_at_place(2, 0x30, 0), None, "it waits for the other");
+        assert_eq!(course.due_at_place(1, 0x30, 0), Some(Due::Release));
+        assert_eq!(course.due_at_place(1, 0x30, 0), None);
         assert!(course.holds[0].over);
     }
 
@@ -356,7 +404,7 @@ mod tests {
     fn a_branch_is_flipped_once_at_the_wanted_time() {
         let mut course = course(vec![Step::Flip { thread: None, at: spot(0x10, 2) }]);
         let arrivals = [3, 1, 1, 3].map(|thread| {
-            let due = course.due_at_place(thread, 0x10);
+            let due = course.due_at_place(thread, 0x10, 0);
             course.passed(thread);
             due
         });
@@ -364,13 +412,28 @@ mod tests {
     }
 
     #[test]
+    fn arrivals_count_from_a_clock_on() {
+        let at = Spot { since: 7, ..spot(0x10, 2) };
+        let mut course = course(vec![Step::Suppress { thread: Some(1), at, dependents: true }]);
+        assert_eq!((course.clock_for(1), course.clock_for(2)), (Some(6), None), "where the clock is about to show 7");
+        let arrivals = [5, 7, 7, 9].map(|clock| {
+            let due = course.due_at_place(1, 0x10, clock);
+            course.passed(1);
+            due
+        });
+        assert_eq!(arrivals, [None, None, Some(Due::SuppressAll), None]);
+        assert!(!course.follows_data_at(2, 6) && !course.follows_data_at(1, 5) && course.follows_data_at(1, 6));
+        assert!(course.clock_for(1).is_none() && !course.follows_data_at(1, 8), "once is enough");
+    }
+
+    #[test]
     fn nothing_is_in_force_before_the_recording_has_been_followed() {
         let until = Point::Spot { thread: Some(1), spot: spot(0x40, 1) };
         let mut course = course(vec![Step::Follow(until), hold(1, 1, Vec::new()), Step::Stop(None)]);
-        assert_eq!(course.due_at_place(2, 0x10), None);
-        assert_eq!(course.due_at_place(1, 0x40), Some(Due::Leave));
+        assert_eq!(course.due_at_place(2, 0x10, 0), None);
+        assert_eq!(course.due_at_place(1, 0x40, 0), Some(Due::Leave));
         assert!(course.go_on(), "the last step stops");
-        assert_eq!(course.due_at_place(2, 0x10), Some(Due::Hold(0)));
+        assert_eq!(course.due_at_place(2, 0x10, 0), Some(Due::Hold(0)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::kept::Kept;
 use super::machine::{Machine, Pending};
 use super::outcome::{Ending, Leaving, Rerun, Turn};
 use super::overlay::Overlay;
+use super::scrutiny::Scrutiny;
 use super::whatif::other_way;
 use crate::context::{Context, Fault, RAX};
 use crate::engine::Engine;
@@ -93,6 +94,7 @@ pub struct Run<'a> {
     pub course: &'a mut Course,
     pub kept: &'a mut Kept,
     pub free: &'a mut Free,
+    pub scrutiny: &'a mut Scrutiny,
 }
 
 impl Run<'_> {
@@ -168,7 +170,10 @@ impl Run<'_> {
         let reply = self.carry_out(pending);
         let current = self.machine.current;
         match reply {
-            Reply::Result(result) => self.context.gpr[RAX] = result as u64,
+            Reply::Result(result) => {
+                self.context.gpr[RAX] = result as u64;
+                self.scrutiny.called(current, pending.number, pending.arguments, result);
+            }
             Reply::Jumped => {}
             Reply::Yields => {
                 self.context.gpr[RAX] = 0;
@@ -218,7 +223,7 @@ impl Run<'_> {
     pub fn place(&mut self) -> bool {
         self.charge(CALL);
         loop {
-            let Some(due) = self.course.due_at_place(self.machine.current, self.context.pc) else { return true };
+            let Some(due) = self.due_here() else { return true };
             if due == Due::RunOver {
                 self.end_run();
                 if self.course.wanted().is_some_and(|wanted| wanted != self.machine.current) {
@@ -231,6 +236,10 @@ impl Run<'_> {
                 return false;
             }
         }
+    }
+
+    fn due_here(&mut self) -> Option<Due> {
+        self.course.due_at_place(self.machine.current, self.context.pc, self.context.clock())
     }
 
     /// Does what is due where the thread stands. Tells whether it may run the instruction all the same.
@@ -249,6 +258,13 @@ impl Run<'_> {
                     return true;
                 };
                 self.context.pc = next;
+                if !self.passed(thread) {
+                    self.grant();
+                }
+                return false;
+            }
+            Due::SuppressAll => {
+                self.scrutiny.suppress(self.engine, self.context);
                 if !self.passed(thread) {
                     self.grant();
                 }
@@ -325,7 +341,8 @@ impl Run<'_> {
             output: std::mem::take(&mut self.kept.output),
             turns: std::mem::take(&mut self.free.turns),
             spent: self.free.spent,
-            remarks: std::mem::take(&mut self.free.remarks),
+            origins: self.scrutiny.told(self.machine.current),
+            remarks: [std::mem::take(&mut self.free.remarks), self.scrutiny.take_remarks()].concat(),
         };
         end(self.engine, &rerun)
     }

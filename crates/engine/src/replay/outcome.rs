@@ -1,5 +1,6 @@
 //! How a run that left its recording ended.
 
+use super::scrutiny::Origins;
 use crate::engine::ThreadFacts;
 
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Rerun {
     pub turns: Vec<Turn>,
     /// Events of all clocks since then.
     pub spent: u64,
+    /// Where what ended it came from, if data were followed.
+    pub origins: Option<Origins>,
     /// What did not go as the plan has it.
     pub remarks: Vec<String>,
 }

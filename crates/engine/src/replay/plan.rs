@@ -1,5 +1,6 @@
 //! What a run is to do differently from its recording. Places are addresses here; whoever makes a plan resolves names.
 
+use super::scrutiny::Structures;
 use sched::Policy;
 
 /// A run that follows its recording to a point and goes on by itself from there.
@@ -10,6 +11,8 @@ pub struct Plan {
     pub policy: Box<dyn Policy>,
     /// So many events of all clocks together may pass after the recording is left.
     pub limit: u64,
+    /// What is known of the guest's code, for steps that follow data.
+    pub structures: Box<dyn Structures>,
 }
 
 pub enum Step {
@@ -22,8 +25,10 @@ pub enum Step {
     Hold { thread: u32, before: Spot, until: Passage },
     /// From now on, let the conditional branch at the spot go the other way, once.
     Flip { thread: Option<u32>, at: Spot },
-    /// From now on, leave the instruction at the spot out, once.
-    Suppress { thread: Option<u32>, at: Spot },
+    /// From now on, leave the instruction at the spot out, once; with its dependents, also all that depends on its result.
+    Suppress { thread: Option<u32>, at: Spot, dependents: bool },
+    /// Keep where values come from, from when the thread's clock shows this. In force from the start.
+    Origins { thread: u32, clock: u64 },
     /// From now on, let another policy choose.
     Schedule(Box<dyn Policy>),
     /// End the run, now or when a thread is at the point.
@@ -36,6 +41,8 @@ pub struct Spot {
     pub addresses: Vec<u64>,
     /// Counted from one, from when the step is in force.
     pub time: u64,
+    /// Only arrivals count that come when the thread's clock shows at least this.
+    pub since: u64,
 }
 
 /// A thread has run the instruction at a spot, or has come to where a call returns to.
@@ -58,6 +65,12 @@ pub enum Point {
 }
 
 impl Plan {
+    /// Whether any step looks at where values come from or go.
+    pub fn follows_data(&self) -> bool {
+        let follows = |step: &Step| matches!(step, Step::Origins { .. } | Step::Suppress { dependents: true, .. });
+        self.steps.iter().any(follows)
+    }
+
     /// All instructions that the plan speaks of.
     pub fn places(&self) -> Vec<u64> {
         let spots = self.steps.iter().flat_map(Step::spots).flat_map(|spot| &spot.addresses);
@@ -70,6 +83,15 @@ impl Plan {
 }
 
 impl Step {
+    /// The thread and the clock from which on the step wants data to be followed, if it tells.
+    pub fn follows_data_from(&self) -> Option<(u32, u64)> {
+        match self {
+            Step::Origins { thread, clock } => Some((*thread, *clock)),
+            Step::Suppress { thread: Some(thread), at, dependents: true } => Some((*thread, at.since)),
+            _ => None,
+        }
+    }
+
     fn spots(&self) -> Vec<&Spot> {
         match self {
             Step::Follow(point) | Step::Run { until: Some(point), .. } | Step::Stop(Some(point)) => {
@@ -77,7 +99,7 @@ impl Step {
             }
             Step::Hold { before, until, .. } => vec![before, &until.spot],
             Step::Flip { at, .. } | Step::Suppress { at, .. } => vec![at],
-            Step::Run { until: None, .. } | Step::Schedule(_) | Step::Stop(None) => Vec::new(),
+            Step::Run { until: None, .. } | Step::Schedule(_) | Step::Origins { .. } | Step::Stop(None) => Vec::new(),
         }
     }
 }

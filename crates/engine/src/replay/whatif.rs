@@ -6,6 +6,7 @@ use super::kept::Kept;
 use super::machine::Machine;
 use super::outcome::{Ending, Leaving, Rerun};
 use super::plan::Plan;
+use super::scrutiny::Scrutiny;
 use super::{Replay, State};
 use crate::code::path::decode_at;
 use crate::context::{Context, Fault};
@@ -13,17 +14,24 @@ use crate::engine::Engine;
 use crate::guest_code::LiveCode;
 use crate::instructions;
 use iced_x86::ConditionCode;
+use std::collections::BTreeSet;
 use trace::event::{EndKind, Event};
 
 pub struct WhatIf {
     pub course: Course,
     pub kept: Kept,
     pub free: Option<Free>,
+    pub scrutiny: Scrutiny,
+    /// Instructions that the plan speaks of.
+    pub places: BTreeSet<u64>,
 }
 
 impl WhatIf {
     pub fn new(plan: Plan) -> WhatIf {
-        WhatIf { course: Course::new(plan), kept: Kept::default(), free: None }
+        let places = plan.places().into_iter().collect();
+        let Plan { steps, policy, limit, structures } = plan;
+        let course = Course::new(steps, policy, limit);
+        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), places }
     }
 }
 
@@ -35,32 +43,35 @@ impl Replay {
 
     /// The thread has run the instruction it stood at. Tells whether another one has the turn for that.
     pub fn passed_place(&self, engine: &Engine, context: &mut Context, thread: u32) -> bool {
-        let mut state = self.state();
-        if let Some(mut run) = state.free_run(engine, context) {
-            return run.passed(thread);
-        }
-        if let Some(what_if) = &mut state.what_if {
-            what_if.course.passed(thread);
-        }
-        false
+        self.state().pass(engine, context, thread)
     }
 }
 
 impl State {
-    /// The free run, if the recording has been left.
-    pub fn free_run<'a>(&'a mut self, engine: &'a Engine, context: &'a mut Context) -> Option<Run<'a>> {
-        let WhatIf { course, kept, free } = self.what_if.as_deref_mut()?;
-        let free = free.as_mut()?;
-        Some(Run { engine, context, machine: &mut self.machine, course, kept, free })
+    pub(super) fn pass(&mut self, engine: &Engine, context: &mut Context, thread: u32) -> bool {
+        if let Some(mut run) = self.free_run(engine, context) {
+            return run.passed(thread);
+        }
+        if let Some(what_if) = &mut self.what_if {
+            what_if.course.passed(thread);
+        }
+        false
     }
 
-    fn place(&mut self, engine: &Engine, context: &mut Context) -> bool {
+    /// The free run, if the recording has been left.
+    pub fn free_run<'a>(&'a mut self, engine: &'a Engine, context: &'a mut Context) -> Option<Run<'a>> {
+        let WhatIf { course, kept, free, scrutiny, .. } = self.what_if.as_deref_mut()?;
+        let free = free.as_mut()?;
+        Some(Run { engine, context, machine: &mut self.machine, course, kept, free, scrutiny })
+    }
+
+    pub(super) fn place(&mut self, engine: &Engine, context: &mut Context) -> bool {
         if let Some(mut run) = self.free_run(engine, context) {
             return run.place();
         }
         let may_leave = self.may_leave();
         let Some(what_if) = self.what_if.as_mut().filter(|_| may_leave) else { return true };
-        let due = what_if.course.due_at_place(context.thread, context.pc);
+        let due = what_if.course.due_at_place(context.thread, context.pc, context.clock());
         let Some(due) = due.filter(|due| *due != Due::Release) else { return true };
         if due == Due::Stop {
             self.stop_as_asked(engine, context);
@@ -156,6 +167,7 @@ impl State {
     ) {
         if let Some(what_if) = what_if {
             what_if.kept.passed(engine, context, event, machine.pending);
+            what_if.scrutiny.passed(context.thread, event);
         }
     }
 
@@ -208,6 +220,7 @@ pub fn finish(
 
 fn as_recorded(machine: &Machine, what_if: &mut WhatIf, context: &Context, ending: Ending) -> Rerun {
     Rerun {
+        origins: what_if.scrutiny.told(context.thread),
         ending,
         thread: context.thread,
         clock: context.clock(),
@@ -217,7 +230,7 @@ fn as_recorded(machine: &Machine, what_if: &mut WhatIf, context: &Context, endin
         output: std::mem::take(&mut what_if.kept.output),
         turns: Vec::new(),
         spent: 0,
-        remarks: Vec::new(),
+        remarks: what_if.scrutiny.take_remarks(),
     }
 }
 
@@ -233,7 +246,7 @@ pub fn other_way(engine: &Engine, context: &Context, due: Due) -> Option<u64> {
 }
 
 /// Whether a condition holds; none for those that are not about flags.
-fn holds(condition: ConditionCode, flags: u64) -> Option<bool> {
+pub fn holds(condition: ConditionCode, flags: u64) -> Option<bool> {
     let flag = |bit: u32| flags >> bit & 1 != 0;
     let (carry, parity, zero, sign, overflow) = (flag(0), flag(2), flag(6), flag(7), flag(11));
     Some(match condition {

@@ -36,9 +36,7 @@ pub(super) fn about(class: Class) -> About {
         Class::BadExit => ("bad exit", "The program ends by itself, with a status that says it failed."),
         Class::WrongOutput => ("wrong output", "The program writes something else than it should."),
         Class::FailedCheck => ("failed check", "The program ends well, but the check that was given says it failed."),
-        Class::NullDereference => {
-            ("null dereference", "A pointer is used while it is null, because another thread has changed it.")
-        }
+        Class::NullDereference => ("null dereference", "A pointer is used while it is null."),
         Class::UseAfterFree => ("use after free", "Memory is used after it has been given back."),
         Class::UninitialisedRead => ("uninitialised read", "Memory is read before anybody has written to it."),
         Class::BufferOverflow => ("buffer overflow", "An access goes beyond the end of a block of memory."),
@@ -65,6 +63,11 @@ pub(super) fn about(class: Class) -> About {
             "double free by order",
             "Two threads give the same block back, and only their order has kept one of them from it.",
         ),
+        Class::HeapOverflow => ("heap overflow", "A block of the heap is written to beyond its end."),
+        Class::StackOverflow => ("stack overflow", "A variable on the stack is written to beyond its end."),
+        Class::GlobalOverflow => ("global overflow", "A global variable is written to beyond its end."),
+        Class::DoubleFree => ("double free", "A block of memory is given back twice."),
+        Class::WrongPointer => ("wrong pointer", "A pointer leads to valid memory that is not meant."),
     };
     About { name, meaning }
 }

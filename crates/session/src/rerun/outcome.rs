@@ -21,8 +21,61 @@ pub struct Outcome {
     pub schedule: Vec<Switch>,
     /// Clock events of all threads since then; calls and stops at places count for many.
     pub spent: u64,
+    /// Where what ended the run came from, if the plan has data followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origins: Option<Origins>,
     /// What did not go as the plan has it.
     pub remarks: Vec<String>,
+}
+
+/// The steps that the end of a run depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origins {
+    /// How many instructions were looked at, and how many of them did not take effect.
+    pub steps: u64,
+    pub suppressed: u64,
+    /// The instruction that ended the run, or that led to where there is none.
+    pub failure: Option<Definition>,
+    /// The last conditional branch of its thread, by its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<u32>,
+    /// What they depend on, the latest first, and the branch.
+    pub definitions: Vec<Definition>,
+}
+
+/// An instruction that a thread ran, and what its result came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    pub number: u32,
+    pub thread: u32,
+    pub clock: u64,
+    pub pc: String,
+    /// Which arrival of the thread at `pc` it was since its clock showed this.
+    pub time: u64,
+    /// Memory that it wrote, or else read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Accessed>,
+    /// It moved a value without changing it.
+    pub copies: bool,
+    /// It was a system call, which made it of what came from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub system_call: bool,
+    /// What it left in its first target, as far as that is a number.
+    pub value: String,
+    /// Numbers of the definitions that its values come from; 0 stands for all that is older.
+    pub values: Vec<u32>,
+    /// The same for the address of the memory that it accesses.
+    pub addresses: Vec<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accessed {
+    pub address: String,
+    pub size: u32,
+    pub writes: bool,
+    /// Where it read what it wrote, if that was in memory too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

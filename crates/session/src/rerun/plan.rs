@@ -44,14 +44,21 @@ pub enum Step {
         #[serde(default = "once")]
         time: u64,
     },
-    /// Leave the instruction at a place out, once.
+    /// Leave the instruction at a place out, once; with its dependents, also all that depends on its result.
     Suppress {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread: Option<u32>,
         at: String,
+        /// Only what comes when the thread's clock shows this or more counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<u64>,
         #[serde(default = "once")]
         time: u64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        dependents: bool,
     },
+    /// Keep which instruction wrote which value, from when the thread's clock shows this.
+    Origins { thread: u32, clock: u64 },
     /// Let this policy choose who runs, where nothing else tells.
     Schedule {
         policy: PolicyName,
@@ -64,7 +71,7 @@ pub enum Step {
     Stop(Point),
 }
 
-/// A moment of a run. Either `event`, or `thread` and `clock`, or `at` with or without `thread`.
+/// A moment of a run. Either `event`, or `thread` and `clock`, or `at` with or without `thread`, or all but `event`.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
@@ -178,9 +185,12 @@ impl Step {
                 return wrong("`hold` waits for another thread, and names the same one twice");
             }
             Step::Hold { time, until, .. } => [*time, until.time],
+            Step::Suppress { thread: None, clock: Some(_), .. } => {
+                return wrong("a `clock` is one of a `thread`, which is missing");
+            }
             Step::Flip { time, .. } | Step::Suppress { time, .. } => [*time, 1],
             Step::Schedule { quantum: Some(0), .. } => return wrong("`quantum` must be at least 1"),
-            Step::Run { until: None, .. } | Step::Schedule { .. } => return Ok(()),
+            Step::Run { until: None, .. } | Step::Schedule { .. } | Step::Origins { .. } => return Ok(()),
         };
         if times.contains(&0) { wrong("`time` is counted from 1") } else { Ok(()) }
     }
@@ -194,8 +204,9 @@ impl Point {
             (Some(_), None, None) if self.thread.is_none() => {
                 wrong("only `follow` can go by `event`: later, the recording's events no longer come")
             }
-            (None, Some(_), None) if self.thread.is_some() => Ok(()),
-            (None, Some(_), None) => wrong("a `clock` is one of a `thread`, which is missing"),
+            (None, Some(_), _) if self.thread.is_some() && self.time > 0 => Ok(()),
+            (None, Some(_), _) if self.time == 0 => wrong("`time` is counted from 1"),
+            (None, Some(_), _) => wrong("a `clock` is one of a `thread`, which is missing"),
             (None, None, Some(_)) if self.time == 0 => wrong("`time` is counted from 1"),
             (None, None, Some(_)) => Ok(()),
             _ => wrong("a point is told by `event`, by `thread` and `clock`, or by `at`"),
@@ -222,10 +233,11 @@ mod tests {
                 {"hold": {"thread": 2, "before": "use+0x4", "until": {"thread": 1, "passes": "0x4010", "time": 3}}},
                 {"run": {"thread": 1, "until": {"thread": 1, "clock": 50}}},
                 {"flip": {"at": "use"}}, {"suppress": {"thread": 1, "at": "use"}},
+                {"origins": {"thread": 1, "clock": 4}}, {"suppress": {"thread": 1, "clock": 5, "at": "use", "dependents": true}},
                 {"schedule": {"policy": "round-robin"}}, {"stop": {}}]"#,
         );
         let plan = Plan::read(&text).unwrap();
-        assert_eq!(plan.steps.len(), 7);
+        assert_eq!(plan.steps.len(), 9);
         assert_eq!(Plan::read(&plan.text()).unwrap(), plan);
     }
 
@@ -237,6 +249,7 @@ mod tests {
             (steps(r#"[{"follow": {"clock": 1}}]"#), "a `clock` is one of a `thread`, which is missing"),
             (steps(r#"[{"follow": {}}]"#), "a point is told by `event`, by `thread` and `clock`, or by `at`"),
             (steps(r#"[{"flip": {"at": "f", "time": 0}}]"#), "`time` is counted from 1"),
+            (steps(r#"[{"suppress": {"at": "f", "clock": 3}}]"#), "a `clock` is one of a `thread`, which is missing"),
             (
                 steps(r#"[{"schedule": {"policy": "random"}}]"#),
                 "`run` and `schedule` need to know from where on: put a `follow` step before them",

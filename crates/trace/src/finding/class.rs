@@ -27,11 +27,16 @@ pub enum Class {
     ConcurrencyDangling,
     ConcurrencyOverflow,
     ConcurrencyDoubleFree,
+    HeapOverflow,
+    StackOverflow,
+    GlobalOverflow,
+    DoubleFree,
+    WrongPointer,
 }
 
 impl Class {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Class; 21] = [
+    pub const ALL: [Class; 26] = [
         Class::DataRace,
         Class::AdHocSynchronisation,
         Class::AtomicityViolation,
@@ -53,6 +58,11 @@ impl Class {
         Class::ConcurrencyDangling,
         Class::ConcurrencyOverflow,
         Class::ConcurrencyDoubleFree,
+        Class::HeapOverflow,
+        Class::StackOverflow,
+        Class::GlobalOverflow,
+        Class::DoubleFree,
+        Class::WrongPointer,
     ];
 
     pub fn word(self) -> &'static str {
@@ -78,6 +88,11 @@ impl Class {
             Class::ConcurrencyDangling => "concurrency-dangling",
             Class::ConcurrencyOverflow => "concurrency-overflow",
             Class::ConcurrencyDoubleFree => "concurrency-double-free",
+            Class::HeapOverflow => "heap-overflow",
+            Class::StackOverflow => "stack-overflow",
+            Class::GlobalOverflow => "global-overflow",
+            Class::DoubleFree => "double-free",
+            Class::WrongPointer => "wrong-pointer",
         }
     }
 }

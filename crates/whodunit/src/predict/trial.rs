@@ -142,6 +142,7 @@ mod tests {
             output,
             schedule: Vec::new(),
             spent: 1,
+            origins: None,
             remarks: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::DEFAULT_LIMIT;
 use super::places::{Meaning, Places};
+use super::structures::StructuresOf;
 use crate::show::{Recorded, recorded};
 use engine::{Passage, Spot};
 use sched::{Policy, Random, RoundRobin};
@@ -14,7 +15,9 @@ pub fn prepare(plan: &Plan, recording: &Recording, log: u32) -> Result<engine::P
     let preparing = Preparing { places: Places::new(&recorded.space, recorded.gaps.clone()), recorded };
     let steps = plan.steps.iter().map(|step| preparing.step(step)).collect::<Result<_, String>>()?;
     let policy = preparing.policy(PolicyName::RoundRobin, 0, None);
-    Ok(engine::Plan { steps, policy, limit: plan.limit.unwrap_or(DEFAULT_LIMIT) })
+    let limit = plan.limit.unwrap_or(DEFAULT_LIMIT);
+    let structures = Box::new(StructuresOf::new(&preparing.recorded.space));
+    Ok(engine::Plan { steps, policy, limit, structures })
 }
 
 struct Preparing {
@@ -32,15 +35,18 @@ impl Preparing {
             }
             Step::Hold { thread, before, time, until } => engine::Step::Hold {
                 thread: self.thread(*thread)?,
-                before: self.spot(before, *time, Meaning::Start)?,
+                before: self.spot(before, *time, 0, Meaning::Start)?,
                 until: self.passage(until)?,
             },
             Step::Flip { thread, at, time } => {
-                engine::Step::Flip { thread: self.any_thread(*thread)?, at: self.spot(at, *time, Meaning::Branch)? }
+                engine::Step::Flip { thread: self.any_thread(*thread)?, at: self.spot(at, *time, 0, Meaning::Branch)? }
             }
-            Step::Suppress { thread, at, time } => {
-                engine::Step::Suppress { thread: self.any_thread(*thread)?, at: self.spot(at, *time, Meaning::Start)? }
-            }
+            Step::Suppress { thread, at, clock, time, dependents } => engine::Step::Suppress {
+                thread: self.any_thread(*thread)?,
+                at: self.spot(at, *time, clock.unwrap_or(0), Meaning::Start)?,
+                dependents: *dependents,
+            },
+            Step::Origins { thread, clock } => engine::Step::Origins { thread: self.thread(*thread)?, clock: *clock },
             Step::Schedule { policy, seed, quantum } => engine::Step::Schedule(self.policy(*policy, *seed, *quantum)),
             Step::Stop(point) if point.at.is_none() && point.clock.is_none() => engine::Step::Stop(None),
             Step::Stop(point) => engine::Step::Stop(Some(self.point(point)?)),
@@ -55,20 +61,23 @@ impl Preparing {
                 Err(format!("the plan follows up to event {event}, and the recording's last is {last}"))
             }
             (Some(event), ..) => Ok(engine::Point::Event(event)),
-            (_, Some(clock), _) => Ok(engine::Point::Clock { thread: thread.unwrap_or(1), clock }),
-            (.., Some(at)) => Ok(engine::Point::Spot { thread, spot: self.spot(at, point.time, Meaning::Start)? }),
+            (_, Some(clock), None) => Ok(engine::Point::Clock { thread: thread.unwrap_or(1), clock }),
+            (_, clock, Some(at)) => {
+                let spot = self.spot(at, point.time, clock.unwrap_or(0), Meaning::Start)?;
+                Ok(engine::Point::Spot { thread, spot })
+            }
             _ => Err("the plan has a point that is nowhere".to_owned()),
         }
     }
 
     fn passage(&self, passage: &session::rerun::Passage) -> Result<Passage, String> {
         let (addresses, returns) = self.places.passage(&passage.passes)?;
-        let spot = Spot { addresses, time: passage.time };
+        let spot = Spot { addresses, time: passage.time, since: 0 };
         Ok(Passage { thread: self.thread(passage.thread)?, spot, returns })
     }
 
-    fn spot(&self, place: &str, time: u64, meaning: Meaning) -> Result<Spot, String> {
-        Ok(Spot { addresses: self.places.find(place, meaning)?, time })
+    fn spot(&self, place: &str, time: u64, since: u64, meaning: Meaning) -> Result<Spot, String> {
+        Ok(Spot { addresses: self.places.find(place, meaning)?, time, since })
     }
 
     fn any_thread(&self, thread: Option<u32>) -> Result<Option<u32>, String> {

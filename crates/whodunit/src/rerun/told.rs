@@ -5,7 +5,7 @@ use engine::{Rerun, ThreadFacts};
 use program::copies::Copies;
 use program::symbols::SourceFrame;
 use program::unwind::{CodeAddress, CodeAddressKind};
-use session::rerun::{Ending, Frame, Left, Outcome, Output, Switch, Thread};
+use session::rerun::{Accessed, Definition, Ending, Frame, Left, Origins, Outcome, Output, Switch, Thread};
 use std::sync::Arc;
 
 /// Of a long stack only so much is told.
@@ -36,7 +36,40 @@ pub fn told(rerun: &Rerun, copies: &Arc<Copies>) -> Outcome {
         output: rerun.output.iter().map(told_output).collect(),
         schedule: rerun.turns.iter().map(|turn| Switch { from: turn.from, clock: turn.clock, to: turn.to }).collect(),
         spent: rerun.spent,
+        origins: rerun.origins.as_ref().map(told_origins),
         remarks: rerun.remarks.clone(),
+    }
+}
+
+fn told_origins(origins: &engine::Origins) -> Origins {
+    Origins {
+        steps: origins.steps,
+        suppressed: origins.suppressed,
+        failure: origins.failure.as_ref().map(told_definition),
+        branch: origins.branch,
+        definitions: origins.definitions.iter().map(told_definition).collect(),
+    }
+}
+
+fn told_definition(definition: &engine::Definition) -> Definition {
+    let memory = Accessed {
+        address: format!("{:#x}", definition.address),
+        size: definition.size,
+        writes: definition.writes,
+        from: (definition.from != 0).then(|| format!("{:#x}", definition.from)),
+    };
+    Definition {
+        number: definition.number,
+        thread: definition.thread,
+        clock: definition.clock,
+        pc: format!("{:#x}", definition.pc),
+        time: definition.time,
+        memory: (definition.size > 0).then_some(memory),
+        copies: definition.copies,
+        system_call: definition.system_call,
+        value: format!("{:#x}", definition.value),
+        values: definition.values.clone(),
+        addresses: definition.addresses.clone(),
     }
 }
 

@@ -1,0 +1,353 @@
+//! A run whose data are followed, instruction by instruction: which step wrote each byte, and which bytes are corrupt.
+//!
+//! This is execution suppression (Jeffrey, Gupta and Gupta, "Execution suppression: an automated iterative technique for
+//! locating memory errors"): an instruction with a corrupt source does not take effect and its targets become corrupt;
+//! any other runs, and its targets are clean. Copies are followed byte by byte. What cannot be left out, since the program
+//! would go on where it must not (`rules`): the stack pointer always moves, a return goes where its call came from, a
+//! conditional branch goes to the end of its structure, and what could have happened inside is corrupt.
+//!
+//! Each step is kept with those that its values come from, so the end of a run can be traced back (`history`).
+
+mod calls;
+mod frames;
+mod history;
+mod look;
+mod rules;
+mod shadow;
+mod structures;
+
+use crate::context::{Context, RAX, RSP};
+use crate::engine::Engine;
+use crate::kernel;
+use crate::syscalls::arguments_of;
+use calls::Begun;
+use frames::Frames;
+use guest::flow::{Control, Kind, Part, Place, Span};
+use history::{History, Node, Sources};
+use look::{Known, Look};
+use rustc_hash::FxHashMap;
+use shadow::{Memory, Registers, Serial};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use structures::KnownStructures;
+
+pub use history::Definition;
+pub use structures::{Region, Structures};
+
+/// What is known of how a run came to its end.
+#[derive(Clone, Debug)]
+pub struct Origins {
+    /// How many instructions were looked at, and how many of them did not take effect.
+    pub steps: u64,
+    pub suppressed: u64,
+    /// The instruction that ended the run, or that led to where there is none.
+    pub failure: Option<Definition>,
+    /// The last conditional branch of its thread.
+    pub branch: Option<u32>,
+    /// What they depend on, the latest first, and the branch.
+    pub definitions: Vec<Definition>,
+}
+
+/// What becomes of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Runs,
+    /// The thread stands somewhere else.
+    Skipped,
+}
+
+#[derive(Default)]
+struct Thread {
+    registers: Registers,
+    frames: Frames,
+    /// The system call that it is in.
+    call: Option<Begun>,
+    /// Its last step.
+    last: Serial,
+    /// Its last conditional branch.
+    branch: Serial,
+}
+
+pub struct Scrutiny {
+    is_on: bool,
+    structures: KnownStructures,
+    known: FxHashMap<u64, Arc<Known>>,
+    /// How many units had been dropped when `known` was last emptied: code may have changed since.
+    dropped: u64,
+    memory: Memory,
+    threads: BTreeMap<u32, Thread>,
+    history: History,
+    /// The instruction that is about to run, or has faulted.
+    looking: Option<Look>,
+    suppressed: u64,
+    remarks: Vec<String>,
+}
+
+impl Scrutiny {
+    pub fn new(structures: Box<dyn Structures>) -> Scrutiny {
+        Scrutiny {
+            is_on: false,
+            structures: KnownStructures::new(structures),
+            known: FxHashMap::default(),
+            dropped: 0,
+            memory: Memory::default(),
+            threads: BTreeMap::new(),
+            history: History::default(),
+            looking: None,
+            suppressed: 0,
+            remarks: Vec::new(),
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// From now on every instruction is looked at.
+    pub fn begin(&mut self, engine: &Engine) {
+        if !std::mem::replace(&mut self.is_on, true) {
+            engine.world().cache.step_from_now_on();
+        }
+    }
+
+    /// Looks at the instruction that the thread stands at.
+    pub fn before(&mut self, engine: &Engine, context: &mut Context) -> Verdict {
+        self.looking = None;
+        let Some(look) = self.look(engine, context) else { return Verdict::Runs };
+        if self.is_clean(look.thread) {
+            self.looking = Some(look);
+            return Verdict::Runs;
+        }
+        self.decide(engine, context, look)
+    }
+
+    fn look(&mut self, engine: &Engine, context: &mut Context) -> Option<Look> {
+        let dropped = engine.world().cache.stats.invalidated;
+        if std::mem::replace(&mut self.dropped, dropped) != dropped {
+            self.known.clear();
+        }
+        let pc = context.pc;
+        let known = match self.known.get(&pc) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let known = Arc::new(Known::at(engine, pc)?);
+                self.known.insert(pc, Arc::clone(&known));
+                known
+            }
+        };
+        Some(Look::at(known, engine, context))
+    }
+
+    fn is_clean(&self, thread: u32) -> bool {
+        self.memory.is_clean() && self.threads.get(&thread).is_none_or(|thread| thread.registers.is_clean())
+    }
+
+    fn registers(&mut self, thread: u32) -> &mut Registers {
+        &mut self.threads.entry(thread).or_default().registers
+    }
+
+    fn is_corrupt(&self, look: &Look, place: Place) -> bool {
+        match place {
+            Place::Register(span) => {
+                self.threads.get(&look.thread).is_some_and(|thread| thread.registers.any_corrupt(span))
+            }
+            Place::Memory(operand) => look.ranges[operand].iter().any(|range| self.memory.any_corrupt(range)),
+        }
+    }
+
+    /// The instruction has run.
+    pub fn ran(&mut self, engine: &Engine, context: &mut Context) {
+        let Some(look) = self.looking.take() else { return };
+        for (address, byte) in &look.restore {
+            engine.world().open_guarded_in(*address..*address + 1);
+            // The instruction has just written there.
+            let _ = kernel::write_bytes(*address, &[*byte]);
+        }
+        let serial = self.note(&look, value_left(context, &look));
+        let parts = look.known.flow.parts.iter().filter(|_| look.moves);
+        let changes: Vec<Change> = parts.map(|part| self.change(&look, part)).collect();
+        for (part, change) in look.known.flow.parts.iter().filter(|_| look.moves).zip(changes) {
+            for target in &part.targets {
+                self.apply(&look, *target, &change, serial);
+            }
+        }
+        self.follow_control(context, &look, serial);
+    }
+
+    /// Adds the step to the history.
+    fn note(&mut self, look: &Look, value: u64) -> Serial {
+        let sources = self.sources(look);
+        let flow = &look.known.flow;
+        let written = flow.memory.iter().position(|memory| memory.writes).or((!flow.memory.is_empty()).then_some(0));
+        let range = written.and_then(|operand| look.ranges[operand].first());
+        let read = flow.memory.iter().position(|memory| memory.reads && !memory.writes);
+        let from = read.filter(|operand| Some(*operand) != written).and_then(|operand| look.ranges[operand].first());
+        let node = Node {
+            pc: look.pc(),
+            address: range.map_or(0, |range| range.start),
+            size: range.map_or(0, |range| (range.end - range.start).min(u64::from(u32::MAX)) as u32),
+            from: from.map_or(0, |range| range.start),
+            value,
+            writes: flow.memory.iter().any(|memory| memory.writes),
+            copies: look.known.only_copies(),
+            saves: look.known.saves(),
+            system_call: flow.control == Control::Kernel,
+            ..Node::default()
+        };
+        let serial = self.history.push(look.thread, look.clock, node, &sources);
+        self.threads.entry(look.thread).or_default().last = serial;
+        serial
+    }
+
+    fn sources(&self, look: &Look) -> Sources {
+        let mut sources = Sources::default();
+        let flow = &look.known.flow;
+        let thread = self.threads.get(&look.thread);
+        let writers =
+            |span: Span| span.bytes().map(move |byte| thread.map_or(0, |thread| thread.registers.writer(byte)));
+        for part in flow.parts.iter().filter(|part| part.kind != Kind::Advances) {
+            for source in &part.sources {
+                match *source {
+                    Place::Register(span) => sources.values.extend(writers(span)),
+                    Place::Memory(operand) => {
+                        sources.values.extend(look.addresses(operand).map(|address| self.memory.writer(address)));
+                    }
+                }
+            }
+        }
+        sources.addresses = flow.addressing().flat_map(writers).collect();
+        sources
+    }
+
+    /// What a part does to its targets.
+    fn change(&self, look: &Look, part: &Part) -> Change {
+        let extends = match part.kind {
+            Kind::Copies { extends } => extends,
+            Kind::CopiesIf(_) => true,
+            Kind::Computes | Kind::Advances => {
+                return Change::All(part.sources.iter().any(|source| self.is_corrupt(look, *source)));
+            }
+        };
+        let marks = part.sources.first().map_or(Vec::new(), |source| self.marks(look, *source));
+        if marks.contains(&true) { Change::Bytes { marks, extends } } else { Change::All(false) }
+    }
+
+    /// The marks of a place's bytes, in order.
+    fn marks(&self, look: &Look, place: Place) -> Vec<bool> {
+        match place {
+            Place::Register(span) => match self.threads.get(&look.thread) {
+                Some(thread) => span.bytes().map(|byte| thread.registers.is_corrupt(byte)).collect(),
+                None => vec![false; usize::from(span.length)],
+            },
+            Place::Memory(operand) => look.addresses(operand).map(|address| self.memory.is_corrupt(address)).collect(),
+        }
+    }
+
+    /// Gives a target its marks; bytes that are clean were written by this step.
+    fn apply(&mut self, look: &Look, target: Place, change: &Change, serial: Serial) {
+        match target {
+            Place::Register(span) => {
+                let registers = self.registers(look.thread);
+                registers.write(span, serial);
+                for (position, byte) in span.bytes().enumerate() {
+                    registers.mark(byte, change.corrupts(position, false));
+                }
+            }
+            Place::Memory(operand) if matches!(change, Change::All(false)) => {
+                for range in look.ranges[operand].iter().cloned() {
+                    self.memory.write(range.clone(), serial);
+                    self.memory.mark_all(range, false);
+                }
+            }
+            Place::Memory(operand) => {
+                for (position, address) in look.addresses(operand).enumerate() {
+                    let is_corrupt = change.corrupts(position, true);
+                    self.memory.mark(address, is_corrupt);
+                    if !is_corrupt {
+                        self.memory.write(address..address + 1, serial);
+                    }
+                }
+            }
+        }
+    }
+
+    fn follow_control(&mut self, context: &mut Context, look: &Look, serial: Serial) {
+        let thread = self.threads.entry(look.thread).or_default();
+        match look.known.flow.control {
+            Control::Call | Control::IndirectCall => {
+                let slot = look.ranges.last().and_then(|ranges| ranges.first()).map_or(0, |range| range.start);
+                thread.frames.call(context, &thread.registers, slot, look.known.instruction.next_ip());
+            }
+            Control::Conditional => thread.branch = serial,
+            Control::Return => thread.frames.returned(context.gpr[RSP].wrapping_sub(8)),
+            Control::Kernel => {
+                thread.registers.write(Span::general(RAX as u8), serial);
+                thread.registers.mark_all(Span::general(RAX as u8), false);
+                thread.call = Some(Begun::new(serial, context.gpr[RAX], &arguments_of(context)));
+            }
+            _ => {}
+        }
+    }
+
+    /// What the outcome is to say about the end.
+    pub fn told(&mut self, thread: u32) -> Option<Origins> {
+        if !self.is_on {
+            return None;
+        }
+        let looking = self.looking.take().filter(|look| look.thread == thread);
+        // Where control went to what is no instruction, the last step counts.
+        let last = match looking {
+            Some(look) => self.note(&look, 0),
+            None => self.threads.get(&thread).map_or(0, |thread| thread.last),
+        };
+        let branch = self.threads.get(&thread).map(|thread| thread.branch).filter(|branch| *branch != 0);
+        let mut definitions = self.history.behind(BTreeSet::from_iter([Some(last), branch].into_iter().flatten()));
+        let failure = (!definitions.is_empty()).then(|| definitions.remove(0));
+        Some(Origins { steps: self.history.len(), suppressed: self.suppressed, failure, branch, definitions })
+    }
+
+    pub fn take_remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
+    }
+}
+
+/// What an instruction has left in its first target, if that is a general register or no more than eight bytes.
+fn value_left(context: &Context, look: &Look) -> u64 {
+    let masked = |value: u64, length: u64| if length < 8 { value & ((1 << (8 * length)) - 1) } else { value };
+    match look.known.flow.parts.first().and_then(|part| part.targets.first()) {
+        Some(Place::Register(span)) => {
+            let register = span.general_register().map(|number| context.gpr[usize::from(number)]);
+            register.map_or(0, |value| masked(value, u64::from(span.length)))
+        }
+        Some(Place::Memory(operand)) => match look.ranges[*operand].first() {
+            Some(range) if range.end - range.start <= 8 => {
+                let mut bytes = [0; 8];
+                let length = (range.end - range.start) as usize;
+                let is_read = kernel::read_bytes(range.start, &mut bytes[..length]).is_ok();
+                if is_read { u64::from_le_bytes(bytes) } else { 0 }
+            }
+            _ => 0,
+        },
+        None => 0,
+    }
+}
+
+/// What an instruction does to the marks of a target.
+enum Change {
+    /// All bytes get this one.
+    All(bool),
+    /// Each byte has its own.
+    Bytes { marks: Vec<bool>, extends: bool },
+}
+
+impl Change {
+    /// The mark of the target's byte at a position. A string instruction stores its register again and again.
+    fn corrupts(&self, position: usize, repeats: bool) -> bool {
+        match self {
+            Change::All(corrupt) => *corrupt,
+            Change::Bytes { marks, .. } if position < marks.len() => marks[position],
+            Change::Bytes { marks, .. } if repeats => marks[position % marks.len()],
+            Change::Bytes { marks, extends } => *extends && marks.last() == Some(&true),
+        }
+    }
+}

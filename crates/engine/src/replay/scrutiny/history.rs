@@ -1,0 +1,268 @@
+//! The steps that were looked at, each with the steps that its values and addresses come from.
+//!
+//! Only the last of them are kept; what older steps did is like what happened before the first.
+
+use super::shadow::Serial;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeSet, VecDeque};
+
+/// So many steps are kept: a third of a gigabyte.
+const MOST_STEPS: usize = 8 << 20;
+/// An outcome tells so many definitions at most.
+const MOST_TOLD: usize = 8192;
+
+/// One step.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    pub pc: u64,
+    /// Memory that it accessed: what it wrote, or else what it read.
+    pub address: u64,
+    pub size: u32,
+    /// Where it read what it wrote there, if it did both.
+    pub from: u64,
+    /// What it left in its first target, as far as that is a number.
+    pub value: u64,
+    pub writes: bool,
+    /// It moved a value without changing it.
+    pub copies: bool,
+    /// It stored a register on the stack: `push` and `call`.
+    pub saves: bool,
+    pub system_call: bool,
+    pub(super) values: [Serial; 2],
+    pub(super) addresses: [Serial; 2],
+}
+
+/// The steps that a step depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    pub values: Serials,
+    pub addresses: Serials,
+}
+
+/// A few steps, each once. Most bytes of a value come from one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Serials(Vec<Serial>);
+
+impl Serials {
+    pub fn insert(&mut self, serial: Serial) {
+        if self.0.last() != Some(&serial) && !self.0.contains(&serial) {
+            self.0.push(serial);
+        }
+    }
+}
+
+impl Extend<Serial> for Serials {
+    fn extend<I: IntoIterator<Item = Serial>>(&mut self, serials: I) {
+        serials.into_iter().for_each(|serial| self.insert(serial));
+    }
+}
+
+impl FromIterator<Serial> for Serials {
+    fn from_iter<I: IntoIterator<Item = Serial>>(serials: I) -> Serials {
+        let mut all = Serials::default();
+        all.extend(serials);
+        all
+    }
+}
+
+/// A stretch of steps of one thread in which its clock stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    first: Serial,
+    thread: u32,
+    clock: u64,
+}
+
+#[derive(Default)]
+pub struct History {
+    nodes: VecDeque<Node>,
+    /// How many have been dropped.
+    dropped: Serial,
+    /// Sources that do not fit into the node.
+    more: FxHashMap<Serial, Sources>,
+    stretches: Vec<Stretch>,
+}
+
+/// A step as an outcome tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Zero for the instruction that ended the run.
+    pub number: u32,
+    pub thread: u32,
+    pub clock: u64,
+    pub pc: u64,
+    /// Which arrival of the thread at `pc` it was since its clock showed this.
+    pub time: u64,
+    pub address: u64,
+    pub size: u32,
+    /// Where it read what it wrote there; zero if it did not do both.
+    pub from: u64,
+    pub writes: bool,
+    pub copies: bool,
+    pub system_call: bool,
+    /// What it left in its first target, as far as that is a number.
+    pub value: u64,
+    /// The definitions that its values come from; zero is what is older than all that is known.
+    pub values: Vec<u32>,
+    /// The same for the address of the memory that it accesses.
+    pub addresses: Vec<u32>,
+}
+
+impl History {
+    /// Adds a step and gives its number.
+    pub fn push(&mut self, thread: u32, clock: u64, mut node: Node, sources: &Sources) -> Serial {
+        let serial = self.dropped + self.nodes.len() as Serial + 1;
+        let last = self.stretches.last();
+        if last.is_none_or(|last| (last.thread, last.clock) != (thread, clock)) {
+            self.stretches.push(Stretch { first: serial, thread, clock });
+        }
+        let fits = fill(&mut node.values, &sources.values) & fill(&mut node.addresses, &sources.addresses);
+        if !fits {
+            self.more.insert(serial, sources.clone());
+        }
+        self.nodes.push_back(node);
+        if self.nodes.len() > MOST_STEPS {
+            self.forget();
+        }
+        serial
+    }
+
+    /// Forgets the older half.
+    fn forget(&mut self) {
+        self.nodes.drain(..MOST_STEPS / 2);
+        self.dropped += (MOST_STEPS / 2) as Serial;
+        let first = self.dropped + 1;
+        self.more.retain(|serial, _| *serial >= first);
+        let known = self.stretches.partition_point(|stretch| stretch.first <= first);
+        self.stretches.drain(..known.saturating_sub(1));
+    }
+
+    pub fn len(&self) -> u64 {
+        u64::from(self.dropped) + self.nodes.len() as u64
+    }
+
+    pub fn node(&self, serial: Serial) -> Option<&Node> {
+        self.nodes.get(serial.checked_sub(self.dropped + 1)? as usize)
+    }
+
+    fn sources(&self, serial: Serial) -> Sources {
+        if let Some(sources) = self.more.get(&serial) {
+            return sources.clone();
+        }
+        let Some(node) = self.node(serial) else { return Sources::default() };
+        let listed = |serials: [Serial; 2]| serials.into_iter().filter(|source| *source != 0).collect();
+        Sources { values: listed(node.values), addresses: listed(node.addresses) }
+    }
+
+    /// Steps, what they depend on, and what that depends on, the latest first. If that is too much, what is near them.
+    pub fn behind(&self, steps: BTreeSet<Serial>) -> Vec<Definition> {
+        let mut told = Vec::new();
+        let mut waiting: VecDeque<Serial> = steps.iter().rev().copied().collect();
+        let mut seen = steps;
+        while let Some(serial) = waiting.pop_front()
+            && told.len() < MOST_TOLD
+        {
+            if let Some(definition) = self.told(serial) {
+                let sources = definition.values.iter().chain(&definition.addresses).copied();
+                waiting.extend(sources.filter(|number| *number != 0 && seen.insert(*number)));
+                told.push(definition);
+            }
+        }
+        told.sort_by_key(|definition| std::cmp::Reverse(definition.number));
+        told
+    }
+
+    /// Sources as numbers of definitions: those that are not known are all zero.
+    fn numbers(&self, serials: &Serials) -> Vec<u32> {
+        let numbers = serials.0.iter().map(|serial| if self.node(*serial).is_some() { *serial } else { 0 });
+        let numbers: BTreeSet<u32> = numbers.collect();
+        numbers.into_iter().collect()
+    }
+
+    fn told(&self, serial: Serial) -> Option<Definition> {
+        let node = self.node(serial)?;
+        let position = self.stretches.partition_point(|stretch| stretch.first <= serial).checked_sub(1)?;
+        let Stretch { thread, clock, .. } = self.stretches[position];
+        let sources = self.sources(serial);
+        Some(Definition {
+            number: serial,
+            thread,
+            clock,
+            pc: node.pc,
+            time: self.arrivals(position, serial, node.pc),
+            address: node.address,
+            size: node.size,
+            from: node.from,
+            writes: node.writes,
+            copies: node.copies,
+            system_call: node.system_call,
+            value: node.value,
+            values: self.numbers(&sources.values),
+            addresses: self.numbers(&sources.addresses),
+        })
+    }
+
+    /// How often the thread has come to `pc` up to the step, since its clock shows what it shows.
+    fn arrivals(&self, position: usize, serial: Serial, pc: u64) -> u64 {
+        let Stretch { thread, clock, .. } = self.stretches[position];
+        let mut count = 0;
+        let mut end = serial + 1;
+        for stretch in self.stretches[..=position].iter().rev() {
+            if stretch.thread == thread {
+                if stretch.clock != clock {
+                    break;
+                }
+                let nodes = (stretch.first..end).filter_map(|serial| self.node(serial));
+                count += nodes.filter(|node| node.pc == pc).count() as u64;
+            }
+            end = stretch.first;
+        }
+        count
+    }
+}
+
+/// Puts the sources into a node's two places; tells whether they fit.
+fn fill(places: &mut [Serial; 2], sources: &Serials) -> bool {
+    let known = &sources.0;
+    // Zero would not be told from an empty place.
+    if known.len() > 2 || known.contains(&0) {
+        return false;
+    }
+    places[..known.len()].copy_from_slice(known);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(values: &[Serial], addresses: &[Serial]) -> Sources {
+        Sources { values: values.iter().copied().collect(), addresses: addresses.iter().copied().collect() }
+    }
+
+    fn at(pc: u64) -> Node {
+        Node { pc, ..Node::default() }
+    }
+
+    #[test]
+    fn what_a_step_depends_on_is_told_with_its_instances() {
+        let mut history = History::default();
+        let first = history.push(1, 5, at(0x10), &sources(&[0], &[]));
+        let other = history.push(2, 9, at(0x10), &sources(&[], &[]));
+        let second = history.push(1, 5, at(0x10), &sources(&[first], &[other]));
+        history.push(1, 6, at(0x20), &sources(&[], &[]));
+        let told = history.behind([second].into());
+        let seen: Vec<_> = told.iter().map(|told| (told.number, told.thread, told.clock, told.time)).collect();
+        assert_eq!(seen, [(second, 1, 5, 2), (other, 2, 9, 1), (first, 1, 5, 1)]);
+        assert_eq!((&told[0].values, &told[0].addresses), (&vec![first], &vec![other]));
+        assert_eq!(told[2].values, [0], "older than all that is known");
+    }
+
+    #[test]
+    fn many_sources_are_kept_too() {
+        let mut history = History::default();
+        let bytes: Vec<Serial> = (0..8).map(|pc| history.push(1, 1, at(pc), &Sources::default())).collect();
+        let load = history.push(1, 1, at(0x90), &sources(&bytes, &[]));
+        assert_eq!(history.behind([load].into())[0].values, bytes);
+    }
+}

@@ -1,0 +1,133 @@
+//! `whodunit why`: from a crash back to the first corruption, by execution suppression.
+//!
+//! The recording is replayed with its data followed (`rounds`); the chain from the crash leads back to the instructions
+//! that made the value it crashed on (`chain`). They are suppressed with all that depends on them, and the program runs on:
+//! if it crashes again, that goes on; where it no longer does, the last suppressed statement is the answer (`verdict`).
+
+mod chain;
+mod check;
+mod rounds;
+mod sites;
+mod verdict;
+
+use crate::findings_output;
+use crate::pack;
+use crate::recordings::{Trouble, conclude, name_of};
+use crate::show;
+use clap::Args;
+use program::source::SourceCache;
+use rounds::{Crash, Rounds};
+use sites::Sites;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use trace::event::{EndKind, Event};
+use trace::finding::Findings;
+use trace::{Recording, Store};
+
+const AFTER_HELP: &str = "\
+A crash is often far from its cause. The value that the program crashed on is followed back to the instruction that
+made it; the recording runs again without that instruction and all that depends on it; and so on, until nothing
+crashes any more. The last statement that was left out is where memory was first corrupted.
+
+EXIT STATUS:
+  1  there is a diagnosis
+  2  the command line is wrong
+  3  the recording did not crash, cannot be replayed, or nothing was found
+
+EXAMPLES:
+  whodunit why latest
+  whodunit why server-3 --format json
+  whodunit why latest -o why.html";
+
+const NOTES: [&str; 2] = [
+    "What is left out stays out: a program whose checks depend on it may end otherwise than it would if it were repaired.",
+    "Corruption that nothing crashes on is not seen.",
+];
+
+/// Faults of the program's own.
+const CRASHES: [i32; 4] = [4, 7, 8, 11];
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
+    #[arg(value_name = "REC")]
+    recording: OsString,
+    /// Of this process or program, by the number that `whodunit show` gives it, instead of the first that crashed
+    #[arg(long, value_name = "N")]
+    process: Option<u32>,
+    #[command(flatten)]
+    output: findings_output::OutputArguments,
+}
+
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let found = arguments.output.prepare().and_then(|output| Ok((output, find(arguments)?)));
+    match found {
+        Ok((output, (findings, recording))) => {
+            output.give(&findings, SourceCache::with_copies(pack::copies_of(&recording)))
+        }
+        Err(trouble) => conclude(Err(trouble)),
+    }
+}
+
+fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
+    let recording = pack::open(&arguments.recording).map_err(Trouble::Refused)?;
+    pack::warn_of_processor(&recording);
+    let logs = arguments.process.map_or_else(|| recording.logs().to_vec(), |log| vec![log]);
+    let ends: Vec<(u32, Ended)> = logs.iter().filter_map(|log| Some((*log, ended(&recording, *log)?))).collect();
+    let Some((log, crash)) = ends.iter().find_map(|(log, ended)| Some((*log, ended.crash()?))) else {
+        return Err(Trouble::Refused(no_crash(&ends)));
+    };
+    let no_process = || Trouble::Refused(format!("the recording has no process {log}; `whodunit show` lists them"));
+    let recorded = show::recorded(&recording, log).ok_or_else(no_process)?;
+    // A path needs no store.
+    let folder = recording.folder();
+    let name = Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder));
+    let mut findings = Findings::new("why", &recorded.program());
+    findings.recording = Some(name.clone());
+    let sites = Sites::new(&recorded.space);
+    let rounds = Rounds::go(folder, log, crash, &sites)?;
+    findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
+    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, folder, log }));
+    findings.notes = NOTES.map(str::to_owned).to_vec();
+    Ok((findings, recording))
+}
+
+/// How a process image ended.
+struct Ended {
+    kind: EndKind,
+    thread: u32,
+    clock: u64,
+}
+
+impl Ended {
+    fn crash(&self) -> Option<Crash> {
+        match self.kind {
+            EndKind::Killed(death) if CRASHES.contains(&(death.signal as i32)) => {
+                Some(Crash { signal: death.signal as i32, thread: self.thread, clock: self.clock })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn ended(recording: &Recording, log: u32) -> Option<Ended> {
+    let log = recording.log(log).ok()?;
+    let mut cursor = log.cursor();
+    cursor.seek(log.event_count().saturating_sub(1));
+    let mut ended = None;
+    while let Some(record) = cursor.next() {
+        if let Event::End(end) = record.event {
+            ended = Some(Ended { kind: end.kind, thread: end.thread, clock: end.clock });
+        }
+    }
+    ended
+}
+
+fn no_crash(ends: &[(u32, Ended)]) -> String {
+    let how = match ends.first() {
+        Some((_, ended)) => format!("it ended with {}", crate::recordings::ends::end_words(ended.kind)),
+        None => "it has no end".to_owned(),
+    };
+    format!("the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE and SIGILL back")
+}

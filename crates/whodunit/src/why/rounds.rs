@@ -1,0 +1,184 @@
+//! The rounds of a diagnosis: run, see what crashes, suppress where its value came from, and again.
+
+use super::chain::{Chain, End, Fault, Trail};
+use super::sites::Sites;
+use crate::recordings::Trouble;
+use crate::rerun::carry_out;
+use session::rerun::{Definition, Ending, Frame, Outcome, Plan, Point, Step};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How far back data are followed at first, in events of the crashing thread's clock, and how much further each time.
+const FIRST_WINDOW: u64 = 20_000;
+const WIDER: u64 = 16;
+/// More rounds than any published diagnosis took.
+const MOST_ROUNDS: usize = 16;
+/// A run that was suppressed may go on for so many events.
+const LIMIT: u64 = 4_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crash {
+    pub signal: i32,
+    pub thread: u32,
+    pub clock: u64,
+}
+
+/// One run that crashed, and what is suppressed in the next one.
+pub struct Round {
+    pub outcome: Outcome,
+    pub trails: Vec<Trail>,
+    /// The stack of each origin, innermost first.
+    pub stacks: Vec<Vec<Frame>>,
+}
+
+pub struct Rounds {
+    pub crash: Crash,
+    pub rounds: Vec<Round>,
+    /// The run that did not crash, if there is one.
+    pub calm: Option<Outcome>,
+    /// The plan of that run.
+    pub plan: Plan,
+    n_runs: usize,
+    /// Instructions that were looked at.
+    steps: u64,
+}
+
+struct Runner<'a> {
+    folder: &'a Path,
+    log: u32,
+    crash: Crash,
+    n_runs: usize,
+    steps: u64,
+}
+
+impl Rounds {
+    pub fn go(folder: &Path, log: u32, crash: Crash, sites: &Sites) -> Result<Rounds, Trouble> {
+        let mut runner = Runner { folder, log, crash, n_runs: 0, steps: 0 };
+        let mut points: Vec<Step> = Vec::new();
+        let mut rounds = Vec::new();
+        let (mut from, mut outcome, mut trails) = runner.crash(FIRST_WINDOW, &points, sites)?;
+        let calm = loop {
+            if trails.iter().all(|trail| trail.end == End::Older) || rounds.len() == MOST_ROUNDS {
+                break None;
+            }
+            let stacks = runner.stacks(from, &points, &trails)?;
+            let origins = trails.iter().filter(|trail| trail.end != End::Older).filter_map(Trail::origin);
+            let new: Vec<Step> = origins.map(point).filter(|point| !points.contains(point)).collect();
+            // What has been left out already cannot be left out once more.
+            if new.is_empty() {
+                break None;
+            }
+            points.extend(new);
+            rounds.push(Round { outcome, trails, stacks });
+            (from, outcome, trails) = runner.crash(crash.clock - from, &points, sites)?;
+            if !is_crash(&outcome) {
+                break Some(outcome);
+            }
+        };
+        if rounds.is_empty() {
+            let sentence = "nothing in the recording has made the value that it crashed on";
+            return Err(Trouble::Refused(sentence.to_owned()));
+        }
+        let plan = Plan { limit: Some(LIMIT), ..Plan::new(points) };
+        Ok(Rounds { crash, rounds, calm, plan, n_runs: runner.n_runs, steps: runner.steps })
+    }
+
+    pub fn summary(&self) -> String {
+        let rounds = self.rounds.len();
+        let plural = if rounds == 1 { "" } else { "es" };
+        format!("{rounds} crash{plural} followed back in {} runs; {} instructions looked at.", self.n_runs, self.steps)
+    }
+}
+
+impl Runner<'_> {
+    /// The run without some points, with its data followed from far enough back; the ways back if it crashes.
+    fn crash(
+        &mut self,
+        mut window: u64,
+        points: &[Step],
+        sites: &Sites,
+    ) -> Result<(u64, Outcome, Vec<Trail>), Trouble> {
+        loop {
+            let from = self.crash.clock.saturating_sub(window);
+            let outcome = self.run(from, points, None)?;
+            if !is_crash(&outcome) {
+                return Ok((from, outcome, Vec::new()));
+            }
+            let trails = chain_of(&outcome, from, sites);
+            let is_enough = !trails.is_empty() && trails.iter().all(|trail| !trail.is_open);
+            if is_enough || from == 0 {
+                return Ok((from, outcome, trails));
+            }
+            window = window.saturating_mul(WIDER);
+        }
+    }
+
+    fn run(&mut self, from: u64, points: &[Step], stop: Option<Step>) -> Result<Outcome, Trouble> {
+        let origins = Step::Origins { thread: self.crash.thread, clock: from };
+        let steps = std::iter::once(origins).chain(points.iter().cloned()).chain(stop);
+        let plan = Plan { limit: Some(LIMIT), ..Plan::new(steps.collect()) };
+        let outcome = carry_out(self.folder, self.log, &plan)?;
+        self.n_runs += 1;
+        self.steps += outcome.origins.as_ref().map_or(0, |origins| origins.steps);
+        Ok(outcome)
+    }
+
+    /// The stacks of the origins, each from a run that stops there.
+    fn stacks(&mut self, from: u64, points: &[Step], trails: &[Trail]) -> Result<Vec<Vec<Frame>>, Trouble> {
+        let mut stacks: Vec<Vec<Frame>> = Vec::new();
+        // What one instruction does again and again, it mostly does for the same caller.
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        for trail in trails {
+            let Some(origin) = trail.origin() else { continue };
+            if let Some(&position) = known.get(origin.pc.as_str()) {
+                stacks.push(stacks[position].clone());
+                continue;
+            }
+            known.insert(&origin.pc, stacks.len());
+            let stop = Step::Stop(Point {
+                event: None,
+                thread: Some(origin.thread),
+                clock: Some(origin.clock),
+                at: Some(origin.pc.clone()),
+                time: origin.time,
+            });
+            let outcome = self.run(from, points, Some(stop))?;
+            let thread = outcome.threads.into_iter().find(|thread| thread.thread == origin.thread);
+            stacks.push(thread.map_or(Vec::new(), |thread| thread.stack));
+        }
+        Ok(stacks)
+    }
+}
+
+/// Suppresses a definition and all that depends on it.
+fn point(definition: &Definition) -> Step {
+    Step::Suppress {
+        thread: Some(definition.thread),
+        at: definition.pc.clone(),
+        clock: Some(definition.clock),
+        time: definition.time,
+        dependents: true,
+    }
+}
+
+fn is_crash(outcome: &Outcome) -> bool {
+    matches!(outcome.ending, Ending::Killed { signal, .. } if super::CRASHES.contains(&signal))
+}
+
+/// The ways back from a crash, in a run whose data were followed from a clock on.
+fn chain_of(outcome: &Outcome, from: u64, sites: &Sites) -> Vec<Trail> {
+    let Some(origins) = &outcome.origins else { return Vec::new() };
+    let Some(chain) = Chain::new(origins, from == 0, sites) else { return Vec::new() };
+    chain.trails(fault_of(outcome))
+}
+
+pub fn fault_of(outcome: &Outcome) -> Fault {
+    let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
+    let pc = thread.and_then(|thread| thread.stack.first()).map(|frame| frame.pc.as_str());
+    let failing = outcome.origins.as_ref().and_then(|origins| origins.failure.as_ref());
+    match (&outcome.ending, failing) {
+        (_, Some(failing)) if pc.is_some_and(|pc| pc != failing.pc) => Fault::Jump,
+        (Ending::Killed { address: Some(_), .. }, _) => Fault::Access,
+        _ => Fault::Operands,
+    }
+}

@@ -1,0 +1,88 @@
+//! What is known of an instruction without running it: its statement, its function, its module.
+
+use program::space::{AddressSpace, GuestAddress};
+use program::symbols::{DataSymbol, SourceFrame, Symbolizer};
+use program::unwind::{CodeAddress, CodeAddressKind};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+pub struct Sites {
+    space: AddressSpace,
+    symbolizer: RefCell<Symbolizer>,
+    known: RefCell<BTreeMap<u64, Rc<Vec<SourceFrame>>>>,
+}
+
+/// Where memory lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Area {
+    Global,
+    Heap,
+    Stack,
+    Nowhere,
+}
+
+/// Stacks, the heap and other memory without a file, as the engine places them.
+const BREAK: std::ops::Range<u64> = 0x5510_0000_0000..0x5550_0000_0000;
+const MAPPINGS: std::ops::Range<u64> = 0x7e80_0000_0000..0x7ea0_0000_0000;
+const MAIN_STACK: std::ops::Range<u64> = 0x7eaf_f000_0000..0x7eb0_0000_0000;
+
+/// Whether a module is the C library or its loader.
+pub fn is_library(module: &str) -> bool {
+    ["libc.so", "ld-linux", "libm.so"].iter().any(|name| module.starts_with(name))
+}
+
+impl Sites {
+    pub fn new(space: &AddressSpace) -> Sites {
+        let symbolizer = RefCell::new(Symbolizer::new(space));
+        Sites { space: space.clone(), symbolizer, known: RefCell::default() }
+    }
+
+    pub fn frames(&self, pc: u64) -> Rc<Vec<SourceFrame>> {
+        let mut known = self.known.borrow_mut();
+        let resolve = || {
+            let address = CodeAddress { pc, kind: CodeAddressKind::Exact };
+            Rc::new(self.symbolizer.borrow_mut().resolve(address))
+        };
+        Rc::clone(known.entry(pc).or_insert_with(resolve))
+    }
+
+    /// Whether two instructions belong to the same statement, or to the same function of a library without lines.
+    pub fn same_statement(&self, one: u64, other: u64) -> bool {
+        let is_library = self.is_in_c_library(one);
+        let (one, other) = (self.frames(one), self.frames(other));
+        let (Some(one), Some(other)) = (one.first(), other.first()) else { return false };
+        match (one.line, other.line) {
+            (Some(_), Some(_)) if !is_library => (&one.file, one.line) == (&other.file, other.line),
+            _ => one.function.is_some() && one.function == other.function,
+        }
+    }
+
+    /// Whether an instruction is the C library's.
+    pub fn is_in_c_library(&self, pc: u64) -> bool {
+        let module = self.space.locate(GuestAddress(pc)).map(|(index, _)| self.space.module(index));
+        module.is_some_and(|module| is_library(&module.name()))
+    }
+
+    /// Whether an address can be a good pointer.
+    pub fn is_mapped(&self, address: u64) -> bool {
+        self.area(address) != Area::Nowhere
+    }
+
+    /// The global variable that an address is in, or the last one before it.
+    pub fn symbol(&self, address: u64) -> Option<DataSymbol> {
+        self.symbolizer.borrow_mut().data_symbol(GuestAddress(address))
+    }
+
+    pub fn area(&self, address: u64) -> Area {
+        if self.space.locate(GuestAddress(address)).is_some() {
+            return Area::Global;
+        }
+        match address {
+            _ if BREAK.contains(&address) || MAPPINGS.contains(&address) => Area::Heap,
+            _ if MAIN_STACK.contains(&address) => Area::Stack,
+            _ if self.space.mapping_at(GuestAddress(address)).is_some() => Area::Heap,
+            _ => Area::Nowhere,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `whodunit why` names the statement that first corrupted memory, its class, and a re-run that shows the crash gone.
+//!
+//! `WHODUNIT_BIN` names another binary to put in the place of the one just built.
+
+#[path = "support/workplace.rs"]
+mod workplace;
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use workplace::{compile, fresh_folder, whodunit};
+
+struct Place {
+    folder: PathBuf,
+    source: String,
+}
+
+impl Place {
+    fn new(guest: &str, level: &str) -> Place {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/why/guests/{guest}.c"));
+        let folder = fresh_folder(&format!("why-{guest}{level}"));
+        compile(&folder, &[level], &path);
+        Place { folder, source: fs::read_to_string(path).unwrap() }
+    }
+
+    fn record(&self, words: &[&str]) -> Output {
+        whodunit(&self.folder).args(["record", "--no-report", "--"]).args(words).output().unwrap()
+    }
+
+    fn why(&self, words: &[&str]) -> Output {
+        whodunit(&self.folder).args(["why", "latest"]).args(words).output().unwrap()
+    }
+
+    fn line(&self, mark: &str) -> u64 {
+        let comment = format!("/* {mark} */");
+        1 + self.source.lines().position(|line| line.contains(&comment)).unwrap() as u64
+    }
+
+    /// The only finding about a program that was recorded crashing.
+    #[track_caller]
+    fn finding(&self, words: &[&str]) -> Value {
+        let recorded = self.record(words);
+        assert_eq!(recorded.status.code(), None, "it crashes: {}", recorded.status);
+        let output = self.why(&["--format", "json"]);
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(findings["findings"].as_array().map(Vec::len), Some(1));
+        findings["findings"][0].clone()
+    }
+
+    /// The finding names the guilty line and the class, and its command shows a run without the crash.
+    #[track_caller]
+    fn blames(&self, finding: &Value, class: &str) {
+        assert_eq!(finding["causes"][0]["line"], self.line("guilty"), "{finding:#}");
+        assert_eq!(finding["failure"]["at"]["line"], self.line("crash"), "{finding:#}");
+        assert_eq!((&finding["class"], &finding["status"]), (&json!(class), &json!("proved")), "{finding:#}");
+        let command = finding["rerun"].as_str().unwrap();
+        let (words, plan) = command.split_once(" --plan ").unwrap();
+        let words = words.strip_prefix("whodunit ").unwrap().split(' ');
+        let mut rerun = whodunit(&self.folder);
+        let output = rerun.args(words).args(["--plan", plan.trim_matches('\'')]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with("exited with status 0\n"), "{command}: {said}");
+    }
+}
+
+const LONG_NAME: &str = "a-name-that-is-far-too-long-for-it";
+
+#[test]
+fn an_overrun_far_from_the_crash_is_named() {
+    for level in ["-O0", "-O2"] {
+        let place = Place::new("names", level);
+        let finding = place.finding(&["./guest", LONG_NAME]);
+        // What is overrun and what is overwritten are parts of the same block.
+        place.blames(&finding, "buffer-overflow");
+    }
+}
+
+#[test]
+fn whoever_wrote_beyond_a_block_is_named() {
+    let place = Place::new("table", "-O0");
+    let finding = place.finding(&["./guest", "14"]);
+    place.blames(&finding, "heap-overflow");
+    let steps = finding["steps"].as_array().unwrap();
+    assert_eq!(steps[0]["guilty"], true, "{finding:#}");
+    assert!(steps[steps.len() - 1]["text"].as_str().unwrap().starts_with("crashes: SIGSEGV"), "{finding:#}");
+}
+
+#[test]
+fn a_run_that_did_not_crash_is_told_so() {
+    let place = Place::new("table", "-O1");
+    assert!(place.record(&["./guest"]).status.success());
+    let output = place.why(&[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
+    assert!(said.contains("the recording did not crash: it ended with exited 0"), "{said}");
+}
