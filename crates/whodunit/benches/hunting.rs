@@ -1,7 +1,7 @@
 //! How many schedules `whodunit hunt` needs for the museum's bugs, and how many it runs a second:
 //! `cargo bench --bench hunting [-- FILTER… --seeds N --controls]` prints the table.
 //!
-//! What is measured was fixed before the first run: every exhibit that fails (60 of them), the seeds 1, 1001, 2001… up to 20,
+//! What is measured is fixed, so that tables can be compared: every exhibit that fails (60 of them), the seeds 1, 1001, 2001… up to 20,
 //! at most 200 schedules each, the default policy, one schedule at a time. A wrong output counts as a failure. An exhibit that fails in
 //! the program's ordinary order counts as found in schedule 0. The controls have the same seeds and schedules: plain round
 //! robin, with a length of turn drawn for each schedule, and a random walk over the same points.

@@ -31,12 +31,13 @@ pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding
     let causes: Vec<Cause> = last.trails.iter().zip(&last.stacks).map(|(trail, stack)| cause(trail, stack)).collect();
     let place = causes.first().map(|cause| words_for(&cause.place)).unwrap_or_default();
     let title = format!("{place} {}", deed(class));
-    let mut finding = match &rounds.calm {
-        Some(_) => {
+    let mut finding = match rounds.calm.as_ref().map(|outcome| &outcome.ending) {
+        // What ends in any other way may not have come to where it would have crashed.
+        Some(Ending::Exited { .. }) => {
             let plan = rounds.plan.text();
             Finding::proved(class, &title, &format!("whodunit rerun {name} --process {log} --plan '{plan}'"))
         }
-        None => Finding::suspected(class, &title),
+        _ => Finding::suspected(class, &title),
     };
     finding.causes = single(causes);
     finding.failure = Some(failure(&first.outcome, rounds.crash.signal));
