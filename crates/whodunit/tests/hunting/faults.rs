@@ -20,7 +20,7 @@ fn exhibit(test: &str, name: &str, flags: &[&str]) -> Place {
 #[track_caller]
 fn finds(name: &str, kinds: &str, failure: &str, injected: &[&str]) -> (Place, String) {
     let place = exhibit(name, name, &[]);
-    let (status, text) = place.hunt(&["-n", "400", &format!("--faults={kinds}")]);
+    let (status, text) = place.search(&["-n", "400", &format!("--faults={kinds}")]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.starts_with(failure), "{text}");
     let (_, told) = text.split_once("Injected before: ").unwrap_or_else(|| panic!("{text}"));
@@ -34,7 +34,7 @@ fn finds(name: &str, kinds: &str, failure: &str, injected: &[&str]) -> (Place, S
 #[track_caller]
 fn leaves_alone(name: &str, kinds: &str) {
     let place = exhibit(&format!("{name}-fixed"), name, &["-DFIXED"]);
-    let (status, text) = place.hunt(&["-n", "20", &format!("--faults={kinds}")]);
+    let (status, text) = place.search(&["-n", "20", &format!("--faults={kinds}")]);
     assert_eq!(status, Some(0), "{text}");
 }
 
@@ -111,7 +111,7 @@ fn real_programs_lose_nothing() {
 #[test]
 fn without_the_option_nothing_goes_wrong() {
     let place = exhibit("none", "eintr_ignored", &[]);
-    let (status, text) = place.hunt(&["-n", "20"]);
+    let (status, text) = place.search(&["-n", "20"]);
     assert_eq!(status, Some(0), "{text}");
     assert!(!text.to_lowercase().contains("injected"), "{text}");
 }

@@ -7,7 +7,7 @@ use std::fs;
 #[track_caller]
 fn finds(guest: &str, schedules: &str, expected: &[&str]) {
     let place = Place::new(guest, guest);
-    let (status, text) = place.hunt(&["-n", schedules]);
+    let (status, text) = place.search(&["-n", schedules]);
     assert_eq!(status, Some(1), "{text}");
     let first = text.lines().next().unwrap();
     assert!(expected.iter().all(|words| first.contains(words)), "{text}");
@@ -44,7 +44,7 @@ fn a_thread_that_spins_for_ever() {
 fn output_that_differs() {
     let place = Place::new("output", "torn");
     fs::write(place.folder.join("good"), "2\n").unwrap();
-    let (status, text) = place.hunt(&["-n", "200", "--expect-output", "good"]);
+    let (status, text) = place.search(&["-n", "200", "--expect-output", "good"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.starts_with("other output than expected"), "{text}");
     place.verify();
@@ -68,7 +68,7 @@ fn without_points_the_sum_is_never_torn() {
 fn every_policy_finds_the_torn_sum() {
     let place = Place::new("policies", "torn");
     for policy in ["random", "pct", "pos", "rff", "delay"] {
-        let (status, text) = place.hunt(&["-n", "150", "--policy", policy, "--fail-if", "grep -qv 2"]);
+        let (status, text) = place.search(&["-n", "150", "--policy", policy, "--fail-if", "grep -qv 2"]);
         assert_eq!(status, Some(1), "{policy}: {text}");
         assert!(text.starts_with("--fail-if grep -qv 2"), "{policy}: {text}");
         assert!(text.contains(&format!("(policy {policy}, seed ")), "{policy}: {text}");
@@ -78,7 +78,7 @@ fn every_policy_finds_the_torn_sum() {
 #[test]
 fn different_failures_are_told_apart() {
     let place = Place::new("several", "several");
-    let (status, text) = place.hunt(&["-n", "250", "--keep-going", "-o", "found"]);
+    let (status, text) = place.search(&["-n", "250", "--keep-going", "-o", "found"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("SIGABRT in come (several.c:14)") && text.contains("exit status 3"), "{text}");
     assert!(text.contains("2 different failures found: 250 schedules"), "{text}");
@@ -95,7 +95,7 @@ fn different_failures_are_told_apart() {
 fn a_sound_program_is_left_alone() {
     let place = Place::new("sound", "sound");
     fs::write(place.folder.join("good"), "9\n").unwrap();
-    let (status, text) = place.hunt(&["-n", "60", "--expect-output", "good"]);
+    let (status, text) = place.search(&["-n", "60", "--expect-output", "good"]);
     assert_eq!(status, Some(0), "{text}");
     assert!(text.starts_with("No failure: 60 schedules in "), "{text}");
     assert!(!place.folder.join("recordings").exists(), "something was recorded");

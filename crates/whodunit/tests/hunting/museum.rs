@@ -7,7 +7,7 @@ use super::place::Place;
 #[track_caller]
 fn finds(exhibit: &str, schedules: &str, expected: &str) {
     let place = Place::exhibit(exhibit);
-    let (status, text) = place.hunt(&["-n", schedules]);
+    let (status, text) = place.search(&["-n", schedules]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.starts_with(expected), "{text}");
     place.verify();
@@ -35,7 +35,7 @@ fn two_sections_of_two_threads_in_opposite_orders() {
 #[test]
 fn round_robin_does_not_find_it() {
     let place = Place::exhibit("mysql_table_log");
-    let (status, text) = place.hunt(&["-n", "30", "--policy", "round-robin"]);
+    let (status, text) = place.search(&["-n", "30", "--policy", "round-robin"]);
     assert_eq!(status, Some(0), "{text}");
 }
 
@@ -45,7 +45,7 @@ fn round_robin_does_not_find_it() {
 fn threads_that_wait_for_each_other_by_spinning_come_to_an_end() {
     let place = Place::exhibit("calm_ring_buffer");
     for policy in ["pos", "rff", "delay", "pct", "random"] {
-        let (status, text) = place.hunt(&["-n", "10", "--policy", policy]);
+        let (status, text) = place.search(&["-n", "10", "--policy", policy]);
         assert_eq!(status, Some(0), "{policy}: {text}");
         assert!(!text.contains("Given up"), "{policy}: {text}");
     }

@@ -43,6 +43,11 @@ impl Place {
         command
     }
 
+    /// A hunt whose failing schedule stays as it was found, which is faster.
+    pub fn search(&self, words: &[&str]) -> (Option<i32>, String) {
+        self.hunt(&[&["--shrink", "0"], words].concat())
+    }
+
     /// Hunts the guest; tells the status and what was said.
     pub fn hunt(&self, words: &[&str]) -> (Option<i32>, String) {
         let output = self.whodunit(&[&["hunt"], words, &["--", "./guest"]].concat()).output().unwrap();

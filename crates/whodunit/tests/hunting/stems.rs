@@ -8,7 +8,7 @@ use std::fs;
 #[track_caller]
 fn fourth(place: &Place, words: &[&str]) -> String {
     let check = "cat > last; echo >> runs; test $(wc -l < runs) = 5";
-    let (status, text) = place.hunt(&[&["-n", "4", "-j", "1", "--fail-if", check], words].concat());
+    let (status, text) = place.search(&[&["-n", "4", "-j", "1", "--fail-if", check], words].concat());
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("first in schedule 4 "), "{text}");
     place.verify();
