@@ -70,9 +70,4 @@ mod tests {
         }
         assert!(descriptors(&[]).is_empty());
     }
-
-    #[test]
-    fn messages_that_cannot_be_read() {
-        assert!(in_messages(8, u64::MAX).is_empty());
-    }
 }
