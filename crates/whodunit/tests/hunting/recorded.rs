@@ -22,7 +22,7 @@ fn hunted_runs_of_programs_about_threads_replay() {
         for policy in ["pos", "pct"] {
             // The fourth run is kept, after the ordinary one.
             let check = format!("echo >> {policy}; test $(wc -l < {policy}) = 5");
-            let (status, text) = place.hunt(&["-n", "4", "-j", "1", "--policy", policy, "--fail-if", &check]);
+            let (status, text) = place.search(&["-n", "4", "-j", "1", "--policy", policy, "--fail-if", &check]);
             assert_eq!(status, Some(1), "{name}: {text}");
             assert!(text.contains(&format!("schedule 4 (policy {policy}, seed 3)")), "{name}: {text}");
             place.verify();
