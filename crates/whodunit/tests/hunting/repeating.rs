@@ -2,18 +2,36 @@
 
 use super::place::{Place, first_schedule};
 
+#[track_caller]
+fn finds_the_same(policy: &str) {
+    let place = Place::new(&format!("repeating-{policy}"), "null");
+    let hunt = |jobs: &str| {
+        let (status, text) = place.search(&["-n", "200", "--policy", policy, "-j", jobs, "--seed", "7"]);
+        assert_eq!(status, Some(1), "{text}");
+        let schedule = place.whodunit(&["show", "latest", "--schedule"]).output().unwrap();
+        (first_schedule(&text).to_owned(), String::from_utf8(schedule.stdout).unwrap())
+    };
+    let alone = hunt("1");
+    assert_eq!(hunt("1"), alone);
+    assert_eq!(hunt("3"), alone);
+}
+
 #[test]
-fn the_same_seed_finds_the_same_schedule() {
-    for policy in ["mix", "pos", "pct", "delay"] {
-        let place = Place::new(&format!("repeating-{policy}"), "null");
-        let hunt = |jobs: &str| {
-            let (status, text) = place.search(&["-n", "200", "--policy", policy, "-j", jobs, "--seed", "7"]);
-            assert_eq!(status, Some(1), "{policy}: {text}");
-            let schedule = place.whodunit(&["show", "latest", "--schedule"]).output().unwrap();
-            (first_schedule(&text).to_owned(), String::from_utf8(schedule.stdout).unwrap())
-        };
-        let alone = hunt("1");
-        assert_eq!(hunt("1"), alone, "{policy}");
-        assert_eq!(hunt("3"), alone, "{policy}");
-    }
+fn of_all_policies_in_turn() {
+    finds_the_same("mix");
+}
+
+#[test]
+fn of_priorities_by_accesses() {
+    finds_the_same("pos");
+}
+
+#[test]
+fn of_priorities_by_threads() {
+    finds_the_same("pct");
+}
+
+#[test]
+fn of_delays() {
+    finds_the_same("delay");
 }
