@@ -3,10 +3,11 @@
 //! The thread with the turn writes, in the order in which things take effect. What goes where is the journal's business;
 //! the engine only says what happened.
 
+use crate::commons::Commons;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::file_changes;
-use crate::kernel::{self, Arguments};
+use crate::kernel::{self, Arguments, SharedBytes};
 use crate::shared_memory::Sharing;
 use crate::space::PAGE;
 use crate::stock::Stock;
@@ -16,7 +17,7 @@ use guest::effects::{self, Prepared, Span};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use trace::Digest;
 use trace::event::{
     Call, Effect, End, EndKind, Event, Instruction, InstructionKind, Memory, Note, Points, Registers, Signal,
@@ -48,6 +49,10 @@ pub trait Journal: Send {
     fn first_streams(&self) -> Vec<(i32, u8)>;
     /// The run comes from another one, which may have started others.
     fn has_parent(&self) -> bool;
+    /// A page of [`COMMONS_SIZE`](crate::COMMONS_SIZE) bytes that all processes of the recording share.
+    fn commons(&self) -> Option<SharedBytes> {
+        None
+    }
     /// Whether copies of the process can go on with recordings of their own.
     fn can_depart(&self) -> bool {
         false
@@ -92,6 +97,8 @@ pub struct Writing {
     has_relatives: AtomicBool,
     /// Nothing as long as no memory is shared.
     sharing: Mutex<Option<Sharing>>,
+    /// As long as other processes cannot write to the guest's memory, none.
+    commons: OnceLock<Option<Commons>>,
     pub stock: Stock,
 }
 
@@ -103,6 +110,7 @@ impl Writing {
             streams: Mutex::default(),
             has_relatives: AtomicBool::new(false),
             sharing: Mutex::new(None),
+            commons: OnceLock::new(),
             stock: Stock::new(),
         }
     }
@@ -154,9 +162,55 @@ impl Writing {
         self.sharing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Memory is mapped that other processes may come to share.
-    pub fn begin_sharing(&self) {
+    /// Memory is mapped that other processes may come to share; anonymous memory only by a fork.
+    pub fn begin_sharing(&self, is_anonymous: bool) {
         self.sharing().get_or_insert_default();
+        if !is_anonymous {
+            self.begin_commons();
+        }
+    }
+
+    /// From the end of the present call on, processes that share memory run one at a time.
+    fn begin_commons(&self) {
+        self.commons.get_or_init(|| self.journal().commons().map(Commons::new));
+    }
+
+    fn commons(&self) -> Option<&Commons> {
+        self.commons.get().and_then(Option::as_ref)
+    }
+
+    /// The guest is about to run: no other process that shares its memory must.
+    pub fn enter_commons(&self) {
+        if let Some(commons) = self.commons() {
+            commons.enter();
+        }
+    }
+
+    /// The guest does not run on for now: other processes may.
+    pub fn leave_commons(&self, engine: &Engine) {
+        if let Some(commons) = self.commons().filter(|commons| commons.runs()) {
+            self.keep_shared(engine);
+            commons.leave();
+        }
+    }
+
+    /// Lets other processes run that want to.
+    pub fn pass_commons(&self, engine: &Engine) {
+        if let Some(commons) = self.commons().filter(|commons| commons.is_wanted()) {
+            self.keep_shared(engine);
+            commons.pass();
+        }
+    }
+
+    /// Whether others have run since the last look.
+    pub fn is_stale(&self) -> bool {
+        self.commons().is_some_and(Commons::is_stale)
+    }
+
+    fn keep_shared(&self, engine: &Engine) {
+        if let Some(sharing) = self.sharing().as_mut() {
+            sharing.keep(&engine.world().space.shared_ranges(sharing.has_forked));
+        }
     }
 
     /// There are two processes now, which share what is shared.
@@ -164,6 +218,7 @@ impl Writing {
         self.has_relatives.store(true, Ordering::Relaxed);
         if let Some(sharing) = self.sharing().as_mut() {
             sharing.has_forked = true;
+            self.begin_commons();
         }
     }
 
@@ -173,11 +228,14 @@ impl Writing {
         if kernel::read_bytes(mapped.address, &mut bytes).is_ok() {
             self.journal().attach(mapped, segment, &bytes);
         }
-        self.begin_sharing();
+        self.begin_sharing(false);
     }
 
     /// Writes down what other processes may have written to memory that they share with the guest.
     pub fn look_at_shared(&self, engine: &Engine, context: &Context) {
+        if let Some(commons) = self.commons() {
+            commons.looked();
+        }
         let mut sharing = self.sharing();
         let Some(sharing) = sharing.as_mut() else { return };
         let ranges = engine.world().space.shared_ranges(sharing.has_forked);
@@ -325,6 +383,10 @@ impl Writing {
         let (registers, backtrace) = (registers.as_slice(), List::of(backtrace));
         journal.note(&Event::End(End { kind, thread, clock, registers, backtrace, details }));
         journal.close();
+        drop(journal);
+        if let Some(commons) = self.commons() {
+            commons.leave();
+        }
     }
 
     /// An instruction gave what only the machine knows.

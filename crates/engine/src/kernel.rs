@@ -226,6 +226,18 @@ pub fn wait_on(word: &std::sync::atomic::AtomicU32, expected: u32, timeout: Opti
     call(libc::SYS_futex as u64, [word.as_ptr() as u64, operation, u64::from(expected), timeout, 0, 0]);
 }
 
+/// The same for a word that processes share.
+pub fn wait_on_shared(word: &std::sync::atomic::AtomicU32, expected: u32, timeout: std::time::Duration) {
+    let timeout = [timeout.as_secs(), u64::from(timeout.subsec_nanos())];
+    let arguments = [word.as_ptr() as u64, libc::FUTEX_WAIT as u64, u64::from(expected), timeout.as_ptr() as u64, 0, 0];
+    call(libc::SYS_futex as u64, arguments);
+}
+
+/// Wakes all who wait on a word that processes share.
+pub fn wake_all_on_shared(word: &std::sync::atomic::AtomicU32) {
+    call(libc::SYS_futex as u64, [word.as_ptr() as u64, libc::FUTEX_WAKE as u64, i32::MAX as u64, 0, 0, 0]);
+}
+
 /// Wakes who waits on the word there, which has changed. The thread may be gone already, and its word with it.
 pub fn wake_sleeper(address: u64) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
@@ -309,6 +321,14 @@ impl SharedBytes {
             return Err(std::io::Error::from_raw_os_error(-result as i32));
         }
         Ok(SharedBytes { start: result as *mut u8, length })
+    }
+
+    /// The same as words, for as long as the process lives.
+    pub fn into_words(self) -> &'static [std::sync::atomic::AtomicU32] {
+        let bytes = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the mapping is never unmapped from here on, begins at a page, and is only accessed by these words, which
+        // may change at any time, as atomics may.
+        unsafe { std::slice::from_raw_parts(bytes.start.cast(), bytes.length / 4) }
     }
 }
 

@@ -5,6 +5,7 @@
 //! and what a run takes from outside through [`Journal`].
 
 mod code;
+mod commons;
 mod context;
 mod debug;
 mod departure;
@@ -37,6 +38,7 @@ mod world;
 mod x87;
 
 pub use code::observe::{AccessKind, Mark, Marks, Wanted};
+pub use commons::SIZE as COMMONS_SIZE;
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Watch, Watching, Why};
 pub use departure::{Departure, translate, translated};

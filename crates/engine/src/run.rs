@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::faults;
 use crate::guest_code::LiveCode;
 use crate::instructions;
+use crate::journal::write_down;
 use crate::kernel;
 use crate::observation::{Outcome, Step, first_address};
 use crate::processor::features::Beyond;
@@ -393,8 +394,16 @@ fn give_turn_up(engine: &Engine, context: &mut Context) {
     if engine.turn.is_exhausted() {
         deliver::die(engine, context, libc::SIGXCPU, None, Moment::AtEvent);
     }
+    write_down(engine, |writing| writing.pass_commons(engine));
     let access = access_ahead(engine, context);
     engine.turn.switch(context, Reason::QuantumOver, access);
+    write_down(engine, |writing| {
+        if writing.is_stale() {
+            engine.turn.mark(context);
+            writing.look_at_shared(engine, context);
+            writing.registers(context);
+        }
+    });
 }
 
 /// What the next instruction is about to do, if it is a point.

@@ -1,10 +1,10 @@
 //! Memory that other processes write too: what has changed there since the last look goes into the recording.
 //!
-//! A look is taken at the end of system calls, where processes wait for each other. The guest's own changes are written
-//! down along with the others', which does no harm.
+//! What was there is kept when the guest stops running ([`Commons`](crate::commons::Commons)), and a look is taken when it
+//! goes on. In between only other processes and the kernel write.
 //!
-//! May miss: what another process writes while the guest runs on and looks at it before its next call; memory that the
-//! guest may only read; and all beyond [`MOST_BYTES`], of which a note in the recording tells.
+//! May miss: memory that the guest may only read; what processes write that are not recorded while the guest runs; and
+//! all beyond [`MOST_BYTES`], of which a note in the recording tells.
 
 use crate::kernel;
 use crate::space::PAGE;
@@ -32,6 +32,13 @@ pub struct Look {
 }
 
 impl Sharing {
+    /// Keeps what is in `ranges` now, which is what a replay has there.
+    pub fn keep(&mut self, ranges: &[Range<u64>]) {
+        let has_told = self.has_told;
+        self.look(ranges);
+        self.has_told = has_told;
+    }
+
     /// Looks at all of `ranges`, which are whole pages.
     pub fn look(&mut self, ranges: &[Range<u64>]) -> Look {
         let mut look = Look { changes: Vec::new(), is_too_much: false };

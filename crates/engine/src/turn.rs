@@ -13,7 +13,7 @@ use crate::context::{Context, ContextRef};
 use crate::kernel;
 use crate::stock::Reach;
 use sched::{Access, Policy, Reason, ThreadId};
-use state::{is_written_down, write_end};
+use state::{enter_commons, is_written_down, leave_commons, write_end};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -298,6 +298,7 @@ impl Turn {
 
     /// Gives the turn up for a system call that may wait for anything.
     pub fn go_outside(&self, context: &Context) {
+        leave_commons();
         if self.is_alone() {
             return;
         }
@@ -312,6 +313,7 @@ impl Turn {
     /// Waits for the turn after [`Turn::go_outside`].
     pub fn come_back(&self, context: &mut Context) {
         self.await_turn_again(context);
+        enter_commons();
         self.lock().thread(context).reach = Reach::default();
     }
 
@@ -337,6 +339,7 @@ impl Turn {
 
     /// Ends the calling thread's part; it must not run guest code any more.
     pub fn leave(&self, context: &Context) {
+        leave_commons();
         let mut state = self.lock();
         state.remove(ThreadId(context.thread));
         state.fruitless = 0;
@@ -393,6 +396,7 @@ impl Turn {
     /// Waits until `wait` is satisfied, the deadline passes or a signal comes for the thread.
     pub fn wait(&self, context: &mut Context, wait: Wait, deadline: Option<Instant>) -> Outcome {
         let me = ThreadId(context.thread);
+        leave_commons();
         {
             let mut state = self.lock();
             if let Wait::Futex { address, bitset } | Wait::SharedFutex { address, bitset, .. } = wait {
@@ -477,7 +481,8 @@ impl Turn {
             }
             if state.current == Some(me) {
                 context.grant(state.quantum, state.points);
-                return;
+                drop(state);
+                return enter_commons();
             }
             if context.has_pending_signal() && state.interrupt(me) && state.current.is_none() {
                 state.choose(self, Reason::Stopped, context.clock());

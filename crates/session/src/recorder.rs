@@ -1,7 +1,7 @@
 //! The journal of a run that is kept in a folder.
 
 use crate::mapped_files::Named;
-use engine::{Handover, Journal, Mapped, MoreDescriptors, PrivateLog, SharedBytes, Shown};
+use engine::{COMMONS_SIZE, Handover, Journal, Mapped, MoreDescriptors, PrivateLog, SharedBytes, Shown};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use trace::event::{self, Abort, Change, End, EndKind, Event, FilePart, Map, Note, Parent, Start};
 use trace::format::{FILES, TAIL_SIZE};
-use trace::{List, NewLog, WriteError, Writer};
+use trace::{List, NewLog, WriteError, Writer, open_commons};
 
 /// What is known of a run before it begins.
 #[derive(Clone, Debug)]
@@ -387,6 +387,12 @@ impl Journal for Recorder {
 
     fn has_parent(&self) -> bool {
         self.facts.parent.is_some()
+    }
+
+    fn commons(&self) -> Option<SharedBytes> {
+        let _room = MoreDescriptors::claim();
+        let file = open_commons(&self.folder, COMMONS_SIZE).ok()?;
+        SharedBytes::map(&file, COMMONS_SIZE).ok()
     }
 
     fn can_depart(&self) -> bool {

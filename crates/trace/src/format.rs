@@ -72,6 +72,8 @@ pub const SMALLEST_TAIL: usize = 1 << 10;
 pub const MANIFEST: &str = "recording.json";
 /// The folder of copies.
 pub const FILES: &str = "files";
+/// The file by which processes that share memory take turns while they are recorded. It means nothing afterwards.
+pub const COMMONS: &str = "commons";
 /// What the copies were, in their folder.
 pub const INDEX: &str = "index.json";
 

@@ -37,7 +37,7 @@ pub use event::Event;
 pub use list::{Items, List};
 pub use log::{Log, LogParts};
 pub use manifest::Manifest;
-pub use recording::{NewLog, Recording, file_copy, keep_copy};
+pub use recording::{NewLog, Recording, file_copy, keep_copy, open_commons};
 pub use sink::{FileSink, Sink};
 pub use source::Source;
 pub use store::{NewRecording, Store, StoreError};

@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::checksum::{Digest, Hasher};
 use crate::error::{OpenError, Unopened};
-use crate::format::{FILES, LogId, MANIFEST, log_name, tail_name};
+use crate::format::{COMMONS, FILES, LogId, MANIFEST, log_name, tail_name};
 use crate::index::{self, Index};
 use crate::lock;
 use crate::log::Log;
@@ -113,7 +113,7 @@ impl Content {
             content.is_empty = false;
             match Part::of(&entry.file_name().to_string_lossy()) {
                 Some(Part::Log(number)) => content.logs.push(number),
-                Some(Part::Tail | Part::Manifest | Part::Files) => {}
+                Some(Part::Tail | Part::Manifest | Part::Files | Part::Commons) => {}
                 None => content.foreign = Some(entry.path()),
             }
         }
@@ -127,6 +127,7 @@ enum Part {
     Tail,
     Manifest,
     Files,
+    Commons,
 }
 
 impl Part {
@@ -141,6 +142,7 @@ impl Part {
         match name.strip_prefix('.').unwrap_or(name) {
             MANIFEST => Some(Part::Manifest),
             FILES => Some(Part::Files),
+            COMMONS => Some(Part::Commons),
             _ => None,
         }
     }
@@ -208,6 +210,19 @@ fn create_tail(path: &Path, size: usize) -> io::Result<File> {
         left -= piece;
     }
     Ok(tail)
+}
+
+/// Opens the file by which the processes of a recording take turns. Whichever comes first makes it, all zeros.
+pub fn open_commons(folder: &Path, size: usize) -> io::Result<File> {
+    let path = folder.join(COMMONS);
+    if !path.exists() {
+        let temporary = path.with_extension(std::process::id().to_string());
+        // One that another process has made in the meantime is as good.
+        let made = create_tail(&temporary, size).map(|_| fs::hard_link(&temporary, &path));
+        let _ = fs::remove_file(temporary);
+        let _ = made?;
+    }
+    OpenOptions::new().read(true).write(true).open(path)
 }
 
 /// A number that other recordings do not have.

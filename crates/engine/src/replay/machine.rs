@@ -262,6 +262,8 @@ impl Machine {
             return self.diverge(context, number, "a thread that exists");
         };
         self.take_up(engine, context, switch.to, next);
+        // Where a thread is switched to itself, its registers follow, and before them what others wrote to its memory.
+        self.delivering = switch.from == switch.to;
         Handled::Go
     }
 

@@ -3,7 +3,7 @@
 use super::{Answer, Flow, beside, error, futex};
 use crate::context::{self, Context, ContextRef, RAX, RSP};
 use crate::engine::Engine;
-use crate::journal::write_down;
+use crate::journal::{Writing, write_down};
 use crate::kernel::{self, Arguments};
 use crate::observation;
 use crate::process;
@@ -271,6 +271,7 @@ fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i6
             context.set_guest_fs(request.thread_pointer);
         }
         host::set_kernel_mask(context.signal_mask);
+        write_down(engine, Writing::enter_commons);
         crate::run::run(engine, context);
     });
     context.set_guest_fs(fs);

@@ -59,7 +59,7 @@ pub fn map(engine: &Engine, context: &Context, mut arguments: Arguments) -> i64 
         write_down(engine, |writing| {
             writing.journal().map(&mapped);
             if is_shared {
-                writing.begin_sharing();
+                writing.begin_sharing(mapped.file.is_none() || !Protection(mapped.protection & 7).writable());
             }
         });
         if engine.options.faults.is_some() {

@@ -15,7 +15,7 @@ mod waiting;
 
 use crate::context::{Context, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, Standing};
 use crate::engine::Engine;
-use crate::journal::{GuestMemory, write_down};
+use crate::journal::{GuestMemory, Writing, write_down};
 use crate::kernel::{self, Arguments};
 use crate::signals::deliver;
 use guest::effects::{self, Prepared};
@@ -125,7 +125,7 @@ fn carry_out(
     }
     context.gpr[RAX] = result as u64;
     if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
-        if call.class != Class::Prompt {
+        if call.class != Class::Prompt || writing.is_stale() {
             writing.look_at_shared(engine, context);
         }
         writing.call(context, number, arguments, result, prepared);
@@ -133,8 +133,21 @@ fn carry_out(
     Flow::Goes
 }
 
-/// Does what the call asks for.
+/// Does what the call asks for. While it may wait, other processes that share memory can run.
 fn perform(engine: &'static Engine, context: &mut Context, class: Class, number: u64, arguments: Arguments) -> Answer {
+    let may_wait = class != Class::Prompt;
+    if may_wait {
+        write_down(engine, |writing| writing.leave_commons(engine));
+    }
+    let answer = answer(engine, context, class, number, arguments);
+    // A thread that has ended has given the turn to another.
+    if may_wait && !matches!(answer, Answer::Flow(Flow::Ends)) {
+        write_down(engine, Writing::enter_commons);
+    }
+    answer
+}
+
+fn answer(engine: &'static Engine, context: &mut Context, class: Class, number: u64, arguments: Arguments) -> Answer {
     let result = match class {
         Class::Prompt => prompt(engine, number, arguments),
         Class::Absent => kernel::call(number, arguments),

@@ -238,6 +238,20 @@ pub(super) fn is_written_down() -> bool {
     Engine::if_started().and_then(Engine::writing).is_some()
 }
 
+/// Who has the turn waits until no other process runs that shares memory.
+pub(super) fn enter_commons() {
+    if let Some(writing) = Engine::if_started().and_then(Engine::writing) {
+        writing.enter_commons();
+    }
+}
+
+/// Who gives the turn up lets other processes run too.
+pub(super) fn leave_commons() {
+    if let Some((engine, writing)) = Engine::if_started().and_then(|engine| Some((engine, engine.writing()?))) {
+        writing.leave_commons(engine);
+    }
+}
+
 /// Writes down that a thread is gone.
 pub(super) fn write_end(context: &Context) {
     let Some(writing) = Engine::if_started().and_then(Engine::writing) else { return };
