@@ -121,6 +121,8 @@ struct State {
     alone: bool,
     /// Where the instruction is that runs by itself.
     from: u64,
+    /// Where events of the recording have put the thread, as long as a breakpoint there is still to be come by.
+    put_at: Option<u64>,
     watched: Vec<Watched>,
     /// The instruction that runs by itself, if its accesses matter.
     running: Option<Step>,
@@ -151,6 +153,7 @@ impl Debugging {
                 step: false,
                 alone: false,
                 from: 0,
+                put_at: None,
                 watched: Vec::new(),
                 running: None,
                 accessed: None,
@@ -222,12 +225,14 @@ impl Debugging {
         }
     }
 
-    /// A fault was delivered, or let through. The former ends the step that led to it.
-    pub fn after_fault(&self, pc: u64) {
+    /// Events of the recording have put the thread elsewhere (a signal, a wait that was made to end). That ends the step
+    /// that led to them, and the thread comes to what is there.
+    pub fn put_at(&self, pc: u64) {
         let mut state = self.state();
-        if (state.step || state.alone) && state.from != pc {
+        if state.step || state.alone {
             state.ran();
         }
+        state.put_at = Some(pc);
     }
 }
 
@@ -264,11 +269,13 @@ impl State {
     }
 
     fn ask(&mut self, engine: &Engine, context: &mut Context, why: &Why) {
-        let State { debugger, watched, piece, previous, ways, .. } = self;
-        let mut guest = Guest { engine, context, watched, piece: *piece, previous: *previous, ways };
+        self.put_at.take_if(|pc| *pc != context.pc || matches!(why, Why::Breakpoint | Why::Stepped));
+        let State { debugger, watched, piece, previous, ways, put_at, .. } = self;
+        let mut guest = Guest { engine, context, watched, piece: *piece, previous: *previous, ways, put_at };
         let orders = debugger.stopped(why, &mut guest);
         self.step = orders.step;
-        self.alone = matches!(why, Why::Accesses) || engine.world().cache.is_place(context.pc);
+        let stands_there = self.put_at.is_none() && engine.world().cache.is_place(context.pc);
+        self.alone = matches!(why, Why::Accesses) || stands_there;
         if let Some(replay) = engine.replaying() {
             replay.set_due(context, orders.until);
         }
@@ -283,9 +290,15 @@ pub struct Guest<'a> {
     piece: Piece,
     previous: Option<Piece>,
     ways: &'a mut Ways,
+    put_at: &'a mut Option<u64>,
 }
 
 impl Guest<'_> {
+    /// The breakpoint at which the guest stands counts as come by.
+    pub fn has_come_by(&mut self) {
+        *self.put_at = None;
+    }
+
     pub fn place(&self) -> Place {
         let event = self.engine.replaying().map_or(0, |replay| replay.events_passed());
         Place { event, clock: self.context.clock(), thread: self.context.thread, pc: self.context.pc }

@@ -10,7 +10,7 @@ use crate::file_changes;
 use crate::kernel::{self, Arguments, SharedBytes};
 use crate::shared_memory::Sharing;
 use crate::space::PAGE;
-use crate::stock::Stock;
+use crate::stock::{MemoryCopy, Stock};
 use crate::streams::{self, Streams};
 use crate::syscalls;
 use guest::effects::{self, Prepared, Span};
@@ -123,14 +123,22 @@ impl Writing {
         self.journal().note(event);
     }
 
-    /// A system call has been carried out.
-    pub fn call(&self, context: &Context, number: u64, arguments: Arguments, result: i64, prepared: &Prepared) {
+    /// A system call has been carried out. False if nobody knows what memory it wrote.
+    pub fn call(&self, context: &Context, number: u64, arguments: Arguments, result: i64, before: Before) -> bool {
         let mut spans: Vec<Span> = Vec::new();
         let call = effects::Call { number, arguments, result };
-        if effects::of(&call, prepared, &GuestMemory, &mut |span| spans.push(span)).is_err() {
-            let text = format!("nobody knows what memory system call {number} wrote; replay may diverge here");
+        let mut is_known = effects::of(&call, &before.noted, &GuestMemory, &mut |span| spans.push(span)).is_ok();
+        if !is_known {
+            let changes = before.changes();
+            is_known = changes.is_some();
+            let text = if is_known {
+                format!("what memory system call {number} wrote was found by comparing")
+            } else {
+                self.stock.blur();
+                format!("nobody knows what memory system call {number} wrote; replay may diverge here")
+            };
             self.note(&Event::Note(Note { thread: Some(context.thread), text: &text }));
-            self.stock.blur();
+            spans.extend(changes.unwrap_or_default());
         }
         let mut buffer = self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         buffer.clear();
@@ -156,6 +164,7 @@ impl Writing {
         if self.journal().watches_files() {
             file_changes::by(&call, |descriptor, part| self.journal().file_changed(context.thread, descriptor, part));
         }
+        is_known
     }
 
     fn sharing(&self) -> MutexGuard<'_, Option<Sharing>> {
@@ -392,6 +401,28 @@ impl Writing {
     /// An instruction gave what only the machine knows.
     pub fn instruction(&self, context: &Context, what: InstructionKind, values: &[u64]) {
         self.note(&Event::Instruction(Instruction { thread: context.thread, what, values: List::of(values) }));
+    }
+}
+
+/// What is kept from before a call, to know afterwards what it wrote.
+#[derive(Default)]
+pub struct Before {
+    noted: Prepared,
+    /// If nothing else could tell.
+    copy: Option<MemoryCopy>,
+}
+
+impl Before {
+    pub fn new(engine: &Engine, number: u64, arguments: &Arguments) -> Before {
+        let noted = effects::prepare(number, arguments, &GuestMemory);
+        let is_unknown = effects::is_unknown(number, arguments, &noted, &GuestMemory);
+        let copy = if is_unknown { MemoryCopy::take(&engine.world().space) } else { None };
+        Before { noted, copy }
+    }
+
+    /// All memory that has changed since, if a copy tells.
+    fn changes(self) -> Option<Vec<Span>> {
+        self.copy?.changes(&Engine::if_started()?.world().space)
     }
 }
 

@@ -137,6 +137,16 @@ pub fn restorer() -> u64 {
     whodunit_restorer as *const () as u64
 }
 
+/// The bits of MXCSR that the processor has, as it stores them beside the register.
+pub fn mxcsr_mask() -> u32 {
+    #[repr(align(16))]
+    struct Area([u8; 512]);
+    let mut area = Area([0; 512]);
+    // SAFETY: the area is as large and as aligned as the instruction wants it, and nothing else is changed.
+    unsafe { std::arch::x86_64::_fxsave64(area.0.as_mut_ptr()) };
+    u32::from_le_bytes([area.0[28], area.0[29], area.0[30], area.0[31]])
+}
+
 /// A guest address could not be read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadAddress;

@@ -24,6 +24,7 @@ mod process;
 mod processor;
 mod replay;
 mod run;
+mod saved_state;
 mod shared_memory;
 mod shield;
 mod signals;

@@ -22,6 +22,7 @@ pub use events::{Access, Elements, Event, EventKind, Events, Value};
 pub use file::PrivateFile;
 pub use flat::{Flat, Flattener};
 pub use step::{Outcome, Step, first_address, places};
+pub use vectors::component_places;
 
 use crate::code::observe::{Catalogue, Mark, RecordFacts, Wanted};
 use sched::ThreadId;

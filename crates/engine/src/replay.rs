@@ -19,6 +19,7 @@ mod mapping;
 mod outcome;
 mod overlay;
 mod plan;
+mod progress;
 mod scrutiny;
 mod threads;
 mod turns;
@@ -46,6 +47,7 @@ pub use closely::Closely;
 pub use machine::BETWEEN;
 pub use outcome::{Ending, Leaving, Rerun, Turn, Written};
 pub use plan::{Passage, Plan, Point, Spot, Step};
+use progress::Progress;
 pub use scrutiny::{Definition, Origins, Region, Structures};
 
 /// Where mapped files come from.
@@ -140,6 +142,7 @@ struct State {
     what_if: Option<Box<WhatIf>>,
     /// After so many events, a debugger is to be asked at this clock.
     due: Option<(u64, u64)>,
+    progress: Progress,
 }
 
 impl Replay {
@@ -149,7 +152,8 @@ impl Replay {
         let machine = Machine::new(files, wishes, !others.is_empty());
         let follows_data = plan.as_ref().is_some_and(Plan::follows_data);
         let what_if = plan.map(|plan| Box::new(WhatIf::new(plan)));
-        let state = State { cursor: first.cursor, until: first.until, legs: others, machine, what_if, due: None };
+        let (cursor, until, progress) = (first.cursor, first.until, Progress::default());
+        let state = State { cursor, until, legs: others, machine, what_if, due: None, progress };
         Replay { state: Mutex::new(state), follows_data, debugging: None }
     }
 
@@ -205,6 +209,9 @@ impl Replay {
             // The plan has seen to what comes next.
         } else if state.target(context).is_some_and(|clock| clock <= context.clock()) {
             state.follow(engine, context);
+        } else if state.has_gone_astray(context) {
+            let stopped = state.cut().unwrap_or_else(|| state.diverged(context, "no end of what it computes"));
+            end(engine, stopped);
         } else {
             state.arm(context);
             if let Some(debugging) = &self.debugging {
@@ -318,7 +325,13 @@ impl State {
                 end(engine, Stopped::Asked { event: record.number });
                 break;
             }
-            let handled = machine.handle(engine, context, record.number, &record.event);
+            let handled = match machine.handle(engine, context, record.number, &record.event) {
+                // A thread does not go on before its call is answered.
+                Handled::NotYet if machine.pending.is_some() => {
+                    machine.diverge(context, record.number, &describe(&record.event))
+                }
+                handled => handled,
+            };
             match handled {
                 Handled::Go => {
                     State::note_passed(what_if, engine, context, &record.event, machine);

@@ -15,6 +15,7 @@ use crate::kernel;
 use crate::observation::{Outcome, Step, first_address};
 use crate::processor::features::Beyond;
 use crate::replay::Closely;
+use crate::saved_state;
 use crate::signals::deliver::{self, Moment};
 use crate::syscalls::{self, Flow};
 use crate::x87;
@@ -96,7 +97,7 @@ impl Driver {
                 world.host_for(context.pc)
             });
         }
-        if engine.steps_singly() {
+        if engine.steps_singly() || alone {
             self.step = begin_step(engine, context);
         }
         alone
@@ -137,6 +138,7 @@ impl Driver {
         if let (Some(step), Some(outcome)) = (self.step.take(), outcome_of(context, exit)) {
             if outcome != Outcome::Faulted {
                 x87::mend_stored(self.engine, context, step.instruction());
+                saved_state::settle(self.engine, context, step.instruction());
             }
             self.engine.tell_step(context, step, outcome);
         }
@@ -269,11 +271,7 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
             context.pc = target;
             return engine.world().link(target, link);
         }
-        Exit::Fault => {
-            let host = fault(engine, context);
-            end_faulting_step(engine, context);
-            return host;
-        }
+        Exit::Fault => return fault(engine, context),
         Exit::Instruction { pc } => {
             context.pc = pc;
             ask_machine(engine, context);
@@ -281,12 +279,10 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
         Exit::Unfetchable { pc, address } => {
             context.pc = pc;
             unfetchable(engine, context, address);
-            end_faulting_step(engine, context);
         }
         Exit::Trap { pc, kind } => {
             context.pc = pc;
             trap(engine, context, kind);
-            end_faulting_step(engine, context);
         }
         Exit::Place { pc } | Exit::Watch { pc } => context.pc = pc,
         Exit::Interrupted
@@ -297,13 +293,6 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
         | Exit::Arrived { .. } => {}
     }
     LOOK_UP
-}
-
-/// A debugger's step ends where a fault takes the thread elsewhere.
-fn end_faulting_step(engine: &Engine, context: &Context) {
-    if let Some(debugging) = engine.debugging() {
-        debugging.after_fault(context.pc);
-    }
 }
 
 /// Looks at the instruction that is to run by itself.
@@ -339,8 +328,7 @@ fn system_call(engine: &'static Engine, context: &mut Context, next: u64) -> Flo
 fn ask_machine(engine: &Engine, context: &mut Context) {
     let Ok(instruction) = decode_at(&LiveCode(&engine.world().space), context.pc) else { return };
     if instructions::is_refused(&instruction, context) {
-        deliver::fault(engine, context, GENERAL_PROTECTION);
-        return end_faulting_step(engine, context);
+        return deliver::fault(engine, context, GENERAL_PROTECTION);
     }
     let values = match engine.replaying() {
         Some(replay) => replay.instruction(engine, context),

@@ -63,7 +63,7 @@ impl Sharing {
 }
 
 /// Brings what is known of a page up to date; tells the part that differs.
-fn compare(page: u64, known: &mut [u8]) -> Option<(u64, Vec<u8>)> {
+pub fn compare(page: u64, known: &mut [u8]) -> Option<(u64, Vec<u8>)> {
     let mut now = [0; PAGE as usize];
     // Behind the end of a file there is no memory.
     kernel::read_bytes(page, &mut now).ok()?;

@@ -6,10 +6,12 @@
 //!
 //! While a thread is outside in the kernel, its call may write to memory at any time, but a replay carries the effects out
 //! when the thread has the turn again. So the pages in its reach are not looked at meanwhile (`reach`). After a call of which
-//! nobody knows what it wrote, nothing is.
+//! nobody knows what it wrote, and which comparing (`copy`) does not tell either, nothing is.
 
+mod copy;
 mod reach;
 
+pub use copy::MemoryCopy;
 pub use reach::Reach;
 
 use crate::context::{Context, RSP};
@@ -263,7 +265,7 @@ mod tests {
     const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 
     /// Fresh memory of so many pages, as a guest's.
-    fn memory(pages: u64) -> (GuestSpace, Range<u64>) {
+    pub fn memory(pages: u64) -> (GuestSpace, Range<u64>) {
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let start = kernel::call(libc::SYS_mmap as u64, [0, pages * PAGE, READ_WRITE, flags, u64::MAX, 0]) as u64;
         let mut space = GuestSpace::new(Zones::RELOCATABLE);

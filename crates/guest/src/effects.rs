@@ -75,6 +75,18 @@ pub fn prepare(number: u64, arguments: &[u64; 6], memory: &dyn Memory) -> Prepar
     }
 }
 
+/// Whether nobody could tell what the call wrote if it succeeded, though it writes no later than that: comparing memory would
+/// tell.
+pub fn is_unknown(number: u64, arguments: &[u64; 6], prepared: &Prepared, memory: &dyn Memory) -> bool {
+    match table::lookup(number).map(|row| row.rule) {
+        // Mostly rings, which the kernel fills at any time.
+        Some(Rule::Outputs(_) | Rule::Unknown) => false,
+        Some(Rule::Function(_)) | None => {
+            of(&Call { number, arguments: *arguments, result: 0 }, prepared, memory, &mut |_| ()).is_err()
+        }
+    }
+}
+
 /// Hands each span that the finished `call` may have written to `each`. Spans may touch or overlap. After an error,
 /// those handed over are not all.
 pub fn of(call: &Call, prepared: &Prepared, memory: &dyn Memory, each: &mut dyn FnMut(Span)) -> Result<(), Unknown> {

@@ -203,6 +203,25 @@ pub fn enters_kernel(instruction: &Instruction) -> bool {
     )
 }
 
+/// How an instruction of the XSAVE family stores register state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SavedForm {
+    pub is_compact: bool,
+    /// Components that are not in use are left out.
+    pub leaves_out: bool,
+}
+
+/// The form of an instruction that stores register state by components.
+pub fn saved_form(instruction: &Instruction) -> Option<SavedForm> {
+    let (is_compact, leaves_out) = match instruction.mnemonic() {
+        Mnemonic::Xsave | Mnemonic::Xsave64 => (false, false),
+        Mnemonic::Xsaveopt | Mnemonic::Xsaveopt64 => (false, true),
+        Mnemonic::Xsavec | Mnemonic::Xsavec64 => (true, true),
+        _ => return None,
+    };
+    Some(SavedForm { is_compact, leaves_out })
+}
+
 /// Where an instruction stores the x87 unit's instruction pointer: so far into its operand, as eight bytes or four.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointerField {

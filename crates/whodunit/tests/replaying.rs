@@ -43,5 +43,6 @@ mod replaying {
     mod memory;
     mod output;
     pub mod place;
+    mod progress;
     mod rounds;
 }

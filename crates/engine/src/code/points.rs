@@ -4,7 +4,7 @@
 //! or of the file that they are in. Only
 //! instructions that run on to the next one can be points, so that a point is passed exactly when its instruction is.
 
-use guest::instruction::{memory_used, x87_pointer_stored};
+use guest::instruction::{memory_used, saved_form, x87_pointer_stored};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess};
 use std::collections::BTreeSet;
 
@@ -36,6 +36,7 @@ impl Points {
             && instruction.flow_control() == FlowControl::Next
             // Instructions that the engine itself runs pass no event.
             && x87_pointer_stored(instruction).is_none()
+            && saved_form(instruction).is_none()
     }
 }
 

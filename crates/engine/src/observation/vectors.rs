@@ -3,6 +3,7 @@
 use crate::signals::frame::XState;
 use iced_x86::{Instruction, Mnemonic, Register};
 use std::arch::x86_64::__cpuid_count;
+use std::ops::Range;
 
 const COMPONENTS_IN_USE: usize = 512;
 const FIRST_XMM: usize = 160;
@@ -80,20 +81,29 @@ fn extended(components: u64) -> impl Iterator<Item = u32> {
     (2..63).filter(move |component| components & 1 << component != 0)
 }
 
-fn standard(components: u64) -> u64 {
-    let end = |component| {
+/// Where an area with these components holds those that lie behind the header.
+pub fn component_places(components: u64, is_compact: bool) -> Vec<(u32, Range<u64>)> {
+    let mut end = HEADER_END;
+    let place = |component| {
         let facts = __cpuid_count(0xd, component);
-        u64::from(facts.ebx + facts.eax)
+        let start = match is_compact {
+            true if facts.ecx & 2 != 0 => end.next_multiple_of(64),
+            true => end,
+            false => u64::from(facts.ebx),
+        };
+        end = start + u64::from(facts.eax);
+        (component, start..end)
     };
-    extended(components).map(end).max().unwrap_or(0).max(HEADER_END)
+    extended(components).map(place).collect()
+}
+
+fn standard(components: u64) -> u64 {
+    let places = component_places(components, false);
+    places.iter().map(|(_, place)| place.end).max().unwrap_or(0).max(HEADER_END)
 }
 
 fn compact(components: u64) -> u64 {
-    extended(components).fold(HEADER_END, |size, component| {
-        let facts = __cpuid_count(0xd, component);
-        let start = if facts.ecx & 2 != 0 { size.next_multiple_of(64) } else { size };
-        start + u64::from(facts.eax)
-    })
+    component_places(components, true).last().map_or(HEADER_END, |(_, place)| place.end)
 }
 
 #[cfg(test)]

@@ -298,10 +298,13 @@ impl Machine {
             return Handled::NotYet;
         }
         self.delivering = false;
-        self.begun = true;
         let mut words = [0; 20];
         for (word, value) in words.iter_mut().zip(registers.values.iter()) {
             *word = value;
+        }
+        let is_elsewhere = std::mem::replace(&mut self.begun, true) && words[16] != context.pc;
+        if let Some(debugging) = engine.debugging().filter(|_| is_elsewhere) {
+            debugging.put_at(words[16]);
         }
         context.gpr.copy_from_slice(&words[..16]);
         context.pc = words[16];

@@ -3,12 +3,11 @@
 use super::{Answer, Flow, beside, error, futex};
 use crate::context::{self, Context, ContextRef, RAX, RSP};
 use crate::engine::Engine;
-use crate::journal::{Writing, write_down};
+use crate::journal::{Before, Writing, write_down};
 use crate::kernel::{self, Arguments};
 use crate::observation;
 use crate::process;
 use crate::signals::{deliver, frame, host};
-use guest::effects::Prepared;
 use sched::ThreadId;
 use std::sync::mpsc;
 use trace::event::{EndKind, Event, Fork, SignalPlace, Thread, ThreadEnd};
@@ -254,7 +253,7 @@ fn vfork(engine: &'static Engine, context: &mut Context, request: Request) -> i6
     // What follows until the parent's registers come back is the child's doing.
     write_down(engine, |writing| {
         let arguments = super::arguments_of(context);
-        writing.call(context, context.gpr[RAX], arguments, 0, &Prepared::default());
+        writing.call(context, context.gpr[RAX], arguments, 0, Before::default());
     });
     let state = frame::state_area(context, engine.xstate()).to_vec();
     let filters = engine.filters.keep(context);

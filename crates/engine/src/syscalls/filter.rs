@@ -7,11 +7,10 @@
 use super::{Answer, Flow, clone, error};
 use crate::context::{Context, RAX};
 use crate::engine::Engine;
-use crate::journal::write_down;
+use crate::journal::{Before, write_down};
 use crate::kernel::{self, Arguments};
 use crate::signals::deliver::{self, Moment};
 use guest::bpf::{ARCHITECTURE, Instruction, MOST_INSTRUCTIONS, Program, Subject};
-use guest::effects::Prepared;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -152,7 +151,9 @@ pub fn refuse(engine: &Engine, context: &mut Context, number: u64, arguments: Ar
 
 fn answer(engine: &Engine, context: &mut Context, number: u64, arguments: Arguments, result: i64) {
     context.gpr[RAX] = result as u64;
-    write_down(engine, |writing| writing.call(context, number, arguments, result, &Prepared::default()));
+    write_down(engine, |writing| {
+        writing.call(context, number, arguments, result, Before::default());
+    });
 }
 
 /// The last thread dies with its process.

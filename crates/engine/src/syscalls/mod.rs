@@ -15,10 +15,9 @@ mod waiting;
 
 use crate::context::{Context, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, Standing};
 use crate::engine::Engine;
-use crate::journal::{GuestMemory, Writing, write_down};
+use crate::journal::{Before, Writing, write_down};
 use crate::kernel::{self, Arguments};
 use crate::signals::deliver;
-use guest::effects::{self, Prepared};
 use guest::syscall::{self, Class, Restart, Syscall};
 use trace::event::SignalPlace;
 
@@ -64,13 +63,13 @@ pub fn dispatch(engine: &'static Engine, context: &mut Context, next: u64) -> Fl
     if engine.options.switching.calls && !is_own_business(number) {
         engine.turn.before_call(context);
     }
-    let prepared = engine.writing().map(|writing| {
+    let before = engine.writing().map(|writing| {
         if writing.stock.is_due(context) {
             writing.take_stock(engine, context, SignalPlace::InsideCall, false);
         }
-        effects::prepare(number, &arguments, &GuestMemory)
+        Before::new(engine, number, &arguments)
     });
-    let flow = carry_out(engine, context, number, arguments, prepared.as_ref());
+    let flow = carry_out(engine, context, number, arguments, before);
     if engine.options.switching.calls && flow == Flow::Goes {
         engine.turn.after_call(context);
     }
@@ -88,7 +87,7 @@ fn carry_out(
     context: &mut Context,
     number: u64,
     arguments: Arguments,
-    prepared: Option<&Prepared>,
+    before: Option<Before>,
 ) -> Flow {
     let Some(call) = syscall::lookup(number) else {
         let result = waiting::anything(engine, context, number, arguments);
@@ -97,8 +96,9 @@ fn carry_out(
             mention(engine, &format!("system call {number} is newer than whodunit; it is passed on as it is"));
         }
         context.gpr[RAX] = result as u64;
-        if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
-            writing.call(context, number, arguments, result, prepared);
+        if let (Some(writing), Some(before)) = (engine.writing(), before) {
+            writing.look_at_shared(engine, context);
+            write_down_call(engine, writing, context, (number, arguments, result), before);
         }
         return Flow::Goes;
     };
@@ -124,13 +124,28 @@ fn carry_out(
         context.interrupted_call = Some((number, restarts(call, arguments)));
     }
     context.gpr[RAX] = result as u64;
-    if let (Some(writing), Some(prepared)) = (engine.writing(), prepared) {
+    if let (Some(writing), Some(before)) = (engine.writing(), before) {
         if call.class != Class::Prompt || writing.is_stale() {
             writing.look_at_shared(engine, context);
         }
-        writing.call(context, number, arguments, result, prepared);
+        write_down_call(engine, writing, context, (number, arguments, result), before);
     }
     Flow::Goes
+}
+
+/// Writes a finished call down, and says so if what it wrote cannot be.
+fn write_down_call(
+    engine: &Engine,
+    writing: &Writing,
+    context: &Context,
+    (number, arguments, result): (u64, Arguments, i64),
+    before: Before,
+) {
+    if !writing.call(context, number, arguments, result, before) {
+        let name = syscall::lookup(number).map_or(String::new(), |call| format!(" ({})", call.name));
+        let what = format!("nobody knows what memory system call {number}{name} writes; a replay may diverge after it");
+        mention(engine, &what);
+    }
 }
 
 /// Does what the call asks for. While it may wait, other processes that share memory can run.
@@ -314,7 +329,9 @@ fn emulated(engine: &'static Engine, context: &mut Context, number: u64, argumen
         libc::SYS_rt_sigaction => signals::action(engine, context, a).into(),
         libc::SYS_rt_sigprocmask => signals::mask(context, a).into(),
         libc::SYS_rt_sigreturn => {
-            write_down(engine, |writing| writing.call(context, number, a, 0, &Prepared::default()));
+            write_down(engine, |writing| {
+                writing.call(context, number, a, 0, Before::default());
+            });
             signals::return_from_handler(engine, context)
         }
         libc::SYS_sigaltstack => signals::alternate_stack(context, a).into(),

@@ -77,6 +77,16 @@ fn calls_with_rings_are_unknown_unless_refused() {
 }
 
 #[test]
+fn comparing_tells_what_is_written_at_once() {
+    let is_unknown = |number, arguments| super::is_unknown(number, &arguments, &Prepared::Nothing, &words(&[]));
+    assert!(is_unknown(400, [0; 6]));
+    assert!(is_unknown(number_of("ioctl"), [3, 0x8946, BASE, 0, 0, 0]));
+    assert!(!is_unknown(number_of("ioctl"), [3, 0x5401, BASE, 0, 0, 0]));
+    assert!(!is_unknown(number_of("read"), [3, BASE, 8, 0, 0, 0]));
+    assert!(!is_unknown(number_of("io_uring_enter"), [3, 1, 1, 0, 0, 0]));
+}
+
+#[test]
 fn reads_fill_what_they_say() {
     let nothing = words(&[]);
     assert_eq!(spans("read", [3, 0x5000, 100, 0, 0, 0], 7, &nothing), Ok(vec![(0x5000, 7)]));

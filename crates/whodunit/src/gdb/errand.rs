@@ -54,6 +54,7 @@ impl Job {
             guest.watch(&self.errand.stops.watches());
         }
         if self.stands_at_breakpoint(guest) && !self.has_arrived(guest) {
+            guest.has_come_by();
             self.count(guest);
         }
         self.next(&Why::Slice, guest, server)

@@ -1,6 +1,6 @@
 //! Stops, stacks, values and threads on the way forwards.
 
-use super::session::record;
+use super::session::{record, record_with};
 
 const SUM: &str = r#"
 #include <stdio.h>
@@ -148,4 +148,55 @@ fn system_calls_and_string_instructions_write_too() {
         "New value = 120 'x'",
         "$1 = 120 'x'",
     ]);
+}
+
+/// Waits whose time is over already, until one of them ends for no reason.
+const INJECTED: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+int main(void) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    struct timespec past = {0, 0};
+    int result = -1, i = 0;
+    pthread_mutex_lock(&mutex);
+    while (++i < 400) {
+        result = pthread_cond_timedwait(&condition, &mutex, &past);
+        if (!result)
+            break;
+    }
+    printf("%d", i);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_wait_that_was_made_to_end_is_stepped_over() {
+    let (recorded, round) = record_with("injected", INJECTED, &["--faults=wakeups", "--seed", "2"]);
+    let wait = recorded.line("pthread_cond_timedwait");
+    let come = format!("break {wait} if i == {round}\ncontinue\nprint result\n");
+    let session = recorded.debug(&format!("{come}next\nprint result\nnext\nnext\n"));
+    session.shows(&["$1 = 110", &format!("{}\t", wait + 1), "$2 = 0", "break;", "printf"]);
+    // From the first instruction of the wait to that behind its call.
+    let session =
+        recorded.debug(&format!("{come}break *pthread_cond_timedwait\ncontinue\nstepi\nnext\nprint result\n"));
+    session.shows(&["$1 = 110", "Breakpoint 2", &format!("{wait}\t"), "$2 = 0"]);
+}
+
+const SIGNAL: &str = r#"
+#include <signal.h>
+static int seen;
+static void handler(int number) { seen = number; }
+int main(void) {
+    signal(SIGUSR1, handler);
+    raise(SIGUSR1);
+    return seen != SIGUSR1;
+}
+"#;
+
+#[test]
+fn the_first_instruction_of_a_handler_is_a_place_to_stop() {
+    let recorded = record("handler", SIGNAL);
+    let session = recorded.debug("break *handler\ncontinue\nprint seen\nfinish\nprint seen\n");
+    session.shows(&["Breakpoint 1, handler (number=", "$1 = 0", "$2 = 10"]);
 }

@@ -25,10 +25,23 @@ pub struct Session {
 
 /// Compiles a C program and records it.
 pub fn record(name: &str, source: &str) -> Recorded {
+    record_command(compiled(name, source), source, &["./guest"])
+}
+
+/// The same with options of `record`; tells what the program printed, too.
+pub fn record_with(name: &str, source: &str, options: &[&str]) -> (Recorded, String) {
+    let folder = compiled(name, source);
+    let mut command = whodunit(&folder);
+    let output = command.args(["record", "--no-report"]).args(options).args(["--", "./guest"]).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (Recorded { folder, source: source.to_owned() }, printed)
+}
+
+fn compiled(name: &str, source: &str) -> PathBuf {
     let folder = folder_for(name);
     fs::write(folder.join("guest.c"), source).unwrap();
     compile(&folder, &["-O0", "-fno-stack-protector", "-U_FORTIFY_SOURCE"], Path::new("guest.c"));
-    record_command(folder, source, &["./guest"])
+    folder
 }
 
 /// Records a program that is there.

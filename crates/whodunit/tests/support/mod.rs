@@ -77,7 +77,7 @@ macro_rules! every_guest_program {
             }
             proc {
                 clocks closed_input closed_output cmdline descriptors files identity limits sockets
-                stdin_pipe stdin_text
+                stdin_pipe stdin_text strange_requests
             }
         }
 

@@ -31,14 +31,15 @@ impl CodeCache {
     /// What a followed thread that goes on at `pc` should do.
     pub fn follow(&mut self, code: &dyn GuestCode, follower: &mut Follower, pc: u64) -> Next {
         match follower.at(code, &mut self.heat, pc) {
-            Next::Run(block) if self.stops_within(&block) => Next::Done(None),
+            // The last block of a path is not run before the path is made, so both are looked at.
+            Next::Run(path) | Next::Done(Some(path)) if self.stops_within(&path) => Next::Done(None),
             next => next,
         }
     }
 
-    fn stops_within(&self, block: &Path) -> bool {
+    fn stops_within(&self, path: &Path) -> bool {
         let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
-        !(self.places.is_empty() && self.points.is_empty()) && block.instructions.iter().any(stops)
+        !(self.places.is_empty() && self.points.is_empty()) && path.instructions.iter().any(stops)
     }
 
     /// A translation of one basic block that comes back wherever it goes, for following a thread.

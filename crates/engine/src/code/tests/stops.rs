@@ -2,6 +2,7 @@
 //! quantum or clock is lost.
 
 use crate::code::cache::{CodeCache, Exit};
+use crate::code::hot::{Follower, Next};
 use crate::code::path::{End, Limits, Path};
 use crate::code::points::Points;
 use crate::code::tests::home::{Bytes, NEAR, OPERANDS, new_cache};
@@ -141,6 +142,24 @@ fn a_thread_stops_before_the_point_that_it_may_not_pass() {
     assert_eq!(stopped_at, NEAR.code + POINTS[1]);
     // Two loops of six rounds, the store, and two rounds of the third loop with its point.
     assert_eq!(clock - start, 6 + 6 + 1 + 2 * 2);
+}
+
+#[test]
+fn no_hot_path_is_made_of_a_last_block_with_a_point() {
+    let (mut bytes, store) = (vec![0xeb, 0], [0x49, 0x89, 0x07]); // jmp to the next instruction; mov [r15], rax
+    (0..8).for_each(|_| bytes.extend_from_slice(&store));
+    bytes.push(0xc3); // ret, which no call on the path leads back from
+    let code = Bytes { start: NEAR.code, bytes };
+    let block = NEAR.code + 2;
+    let is_made = |points: Points| {
+        let mut cache = new_cache(Limits { instructions: 64, branches: 8 });
+        cache.points = points;
+        let mut follower = Follower::default();
+        assert!(matches!(cache.follow(&code, &mut follower, NEAR.code), Next::Run(_)));
+        matches!(cache.follow(&code, &mut follower, block), Next::Done(Some(_)))
+    };
+    assert!(is_made(Points::default()));
+    assert!(!is_made(Points::new([block + 3].into())));
 }
 
 fn stop_everywhere(prepare: fn(&mut CodeCache), expected: &[u64]) {

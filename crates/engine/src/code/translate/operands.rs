@@ -8,7 +8,8 @@ use crate::code::path::GuestCode;
 use crate::context::{RSP, SPILL_SLOTS};
 use crate::instructions;
 use guest::instruction::{
-    loads_segment_register, memory_used, register_named, register_number, registers_used, x87_pointer_stored,
+    loads_segment_register, memory_used, register_named, register_number, registers_used, saved_form,
+    x87_pointer_stored,
 };
 use iced_x86::{Code, Decoder, Instruction, MemoryOperand, Mnemonic, OpKind, Register};
 use trace::event::InstructionKind;
@@ -29,7 +30,9 @@ impl Emitter<'_> {
         if self.is_intercepted(instruction) {
             return self.leave_by(Exit::Instruction { pc: instruction.ip() });
         }
-        if x87_pointer_stored(instruction).is_some() && self.observer.is_none() && !self.cache.single_steps {
+        let is_mended =
+            x87_pointer_stored(instruction).is_some() || self.cache.intercepts && saved_form(instruction).is_some();
+        if is_mended && self.observer.is_none() && !self.cache.single_steps {
             return self.leave_by(Exit::Step { pc: instruction.ip() });
         }
         if let Some(limit) = self.cache.state_limit.filter(|_| takes_components(instruction)) {
