@@ -6,15 +6,20 @@
 
 mod chain;
 mod check;
+mod endings;
 mod rounds;
 mod sites;
+mod slice;
+mod suspects;
 mod verdict;
 
 use crate::findings_output;
 use crate::pack;
 use crate::recordings::{Trouble, conclude, name_of};
 use crate::show;
+use check::Checks;
 use clap::Args;
+use endings::{ABORT, CRASHES};
 use program::source::SourceCache;
 use rounds::{Crash, Rounds};
 use sites::Sites;
@@ -43,9 +48,6 @@ const NOTES: [&str; 2] = [
     "What is left out stays out: a program whose checks depend on it may end otherwise than it would if it were repaired.",
     "Corruption that nothing crashes on is not seen.",
 ];
-
-/// Faults of the program's own.
-const CRASHES: [i32; 4] = [4, 7, 8, 11];
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -86,11 +88,15 @@ fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
     let mut findings = Findings::new("why", &recorded.program());
     findings.recording = Some(name.clone());
     let sites = Sites::new(&recorded.space);
-    let rounds = Rounds::go(folder, log, crash, &sites)?;
+    let rounds = Rounds::go(crash, &Checks { sites: &sites, folder, log })?;
     findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
-    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, folder, log }));
+    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, log }));
     findings.notes = NOTES.map(str::to_owned).to_vec();
     Ok((findings, recording))
+}
+
+fn is_failing(signal: i32) -> bool {
+    CRASHES.contains(&signal) || signal == ABORT
 }
 
 /// How a process image ended.
@@ -103,7 +109,7 @@ struct Ended {
 impl Ended {
     fn crash(&self) -> Option<Crash> {
         match self.kind {
-            EndKind::Killed(death) if CRASHES.contains(&(death.signal as i32)) => {
+            EndKind::Killed(death) if is_failing(death.signal as i32) => {
                 Some(Crash { signal: death.signal as i32, thread: self.thread, clock: self.clock })
             }
             _ => None,
@@ -129,5 +135,5 @@ fn no_crash(ends: &[(u32, Ended)]) -> String {
         Some((_, ended)) => format!("it ended with {}", crate::recordings::ends::end_words(ended.kind)),
         None => "it has no end".to_owned(),
     };
-    format!("the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE and SIGILL back")
+    format!("the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back")
 }

@@ -5,6 +5,7 @@
 //! its place begins with the store that put it there: when its bytes come from several stores, or it came in bulk and
 //! from nothing that was computed as a whole.
 
+use super::check::Check;
 use super::sites::Sites;
 use session::rerun::{Definition, Origins};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +19,10 @@ pub struct Trail {
     pub end: End,
     /// The way goes on beyond what is known.
     pub is_open: bool,
+    /// What the memory check says of the origin.
+    pub check: Check,
     /// Where on the path the values begin that count.
-    root: usize,
+    pub root: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +54,16 @@ pub enum Fault {
     Operands,
     /// By going where there is no code.
     Jump,
+    /// By itself, as this branch decided.
+    Abort { branch: Option<u32> },
 }
 
 impl Trail {
+    /// A way that is known up to its end.
+    pub fn new(path: Vec<Definition>, end: End) -> Trail {
+        Trail { path, end, is_open: false, check: Check::default(), root: 1 }
+    }
+
     pub fn origin(&self) -> Option<&Definition> {
         self.path.last()
     }
@@ -61,6 +71,8 @@ impl Trail {
 
 /// A pointer that is smaller is null, with an offset.
 pub const NULL_PAGE: u64 = 0x1_0000;
+/// A loop's counter is copied not more often than this from one time to the next.
+const MOST_COPIES: usize = 4;
 /// What a value is taken to be as wide as, where no access tells.
 const WORD: u64 = 8;
 
@@ -90,7 +102,8 @@ fn read_from(definition: &Definition) -> Option<(u64, u64)> {
     }
 }
 
-fn stores(definition: &Definition) -> bool {
+/// Whether a definition is a store.
+pub fn stores(definition: &Definition) -> bool {
     definition.memory.as_ref().is_some_and(|memory| memory.writes)
 }
 
@@ -99,6 +112,14 @@ fn computed(path: &[Definition]) -> Vec<Definition> {
     let is_constant = path.last().is_some_and(|last| last.values.is_empty() && !stores(last));
     let stored = path.iter().rposition(stores).filter(|position| is_constant && *position > 0);
     path[..stored.map_or(path.len(), |position| position + 1)].to_vec()
+}
+
+/// Each origin once: what came first is the first corruption.
+fn once_each(mut trails: Vec<Trail>) -> Vec<Trail> {
+    let mut seen = BTreeSet::new();
+    trails.retain(|trail| trail.origin().is_none_or(|origin| seen.insert(origin.number)));
+    trails.sort_by_key(|trail| trail.origin().map(|origin| origin.number));
+    trails
 }
 
 /// Where on the way back one is.
@@ -113,7 +134,7 @@ struct Wanted {
 impl<'a> Chain<'a> {
     pub fn new(origins: &'a Origins, is_whole: bool, sites: &'a Sites) -> Option<Chain<'a>> {
         let by_number = origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
-        Some(Chain { by_number, failure: origins.failure.as_ref()?, branch: origins.branch, is_whole, sites })
+        Some(Chain { by_number, failure: origins.failure.as_ref()?, branch: origins.branches.first().copied(), is_whole, sites })
     }
 
     /// The ways back, each origin once. Good pointers are no suspects beside bad ones.
@@ -121,6 +142,7 @@ impl<'a> Chain<'a> {
         let roots = match fault {
             Fault::Access => &self.failure.addresses,
             Fault::Operands | Fault::Jump => &self.failure.values,
+            Fault::Abort { branch } => return branch.map_or(Vec::new(), |branch| once_each(self.decided_by(branch))),
         };
         let mut trails = self.from(roots, std::slice::from_ref(self.failure));
         if trails.iter().all(|trail| trail.end == End::Older && !trail.is_open) {
@@ -128,11 +150,16 @@ impl<'a> Chain<'a> {
         }
         let worst = trails.iter().map(|trail| self.suspicion(trail)).max();
         trails.retain(|trail| Some(self.suspicion(trail)) == worst);
-        let mut seen = BTreeSet::new();
-        trails.retain(|trail| trail.origin().is_none_or(|origin| seen.insert(origin.number)));
-        // What came first is the first corruption.
-        trails.sort_by_key(|trail| trail.origin().map(|origin| origin.number));
-        trails
+        once_each(trails)
+    }
+
+    /// The ways back from what a branch compared.
+    pub fn decided_by(&self, branch: u32) -> Vec<Trail> {
+        let Some(&branch) = self.by_number.get(&branch) else { return Vec::new() };
+        let path = [self.failure.clone(), branch.clone()];
+        let compared = branch.values.iter().filter_map(|number| self.by_number.get(number));
+        let roots: Vec<u32> = compared.flat_map(|compared| compared.values.iter().copied()).collect();
+        self.from(&roots, &path)
     }
 
     /// The ways back from some definitions.
@@ -157,12 +184,9 @@ impl<'a> Chain<'a> {
             }
         }
         if others.iter().all(|trail| trail.end == End::Older)
-            && let Some(branch) = self.branch.and_then(|branch| self.by_number.get(&branch))
+            && let Some(branch) = self.branch
         {
-            let path = [self.failure.clone(), (*branch).clone()];
-            let compared = branch.values.iter().filter_map(|number| self.by_number.get(number));
-            let roots: Vec<u32> = compared.flat_map(|compared| compared.values.iter().copied()).collect();
-            others = self.from(&roots, &path);
+            others = self.decided_by(branch);
         }
         others.retain(|trail| trail.end != End::Older || trail.is_open);
         if others.is_empty() { trails } else { others }
@@ -206,7 +230,7 @@ impl<'a> Chain<'a> {
         } else if definition.system_call {
             trails.push(self.unknown(path, false));
         } else {
-            trails.push(Trail { path: computed(path), end: End::Computed, is_open: false, root: 1 });
+            trails.push(Trail::new(computed(path), End::Computed));
         }
         path.pop();
     }
@@ -233,7 +257,7 @@ impl<'a> Chain<'a> {
                 for part in parts {
                     let origin = self.by_number.get(&part.number).map(|definition| (*definition).clone());
                     let path = path.iter().cloned().chain(origin).collect();
-                    trails.push(Trail { path, end: End::Moved, is_open: false, root: 1 });
+                    trails.push(Trail::new(path, End::Moved));
                 }
             }
         }
@@ -272,6 +296,20 @@ impl<'a> Chain<'a> {
         sources
     }
 
+    /// Whether a value was made of an earlier one by the same instruction: it counts.
+    pub fn is_counter(&self, definition: &Definition) -> bool {
+        let mut at = definition;
+        for _ in 0..MOST_COPIES {
+            let before = at.values.iter().filter_map(|number| self.by_number.get(number)).max_by_key(|before| before.number);
+            match before {
+                Some(before) if before.pc == definition.pc => return !definition.copies,
+                Some(before) if before.copies => at = before,
+                _ => return false,
+            }
+        }
+        false
+    }
+
     /// Whether a definition stores bytes, rather than one value.
     fn is_bulk(&self, definition: &Definition) -> bool {
         let size = memory(definition).map_or(0, |(_, size)| size);
@@ -286,8 +324,8 @@ impl<'a> Chain<'a> {
         let bulk = behind.clone().find(|(_, definition)| self.is_bulk(definition));
         let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));
         match store {
-            Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved, is_open, root: 1 },
-            None => Trail { path: path.to_vec(), end: End::Older, is_open, root: 1 },
+            Some((position, _)) => Trail { is_open, ..Trail::new(path[..=position].to_vec(), End::Moved) },
+            None => Trail { is_open, ..Trail::new(path.to_vec(), End::Older) },
         }
     }
 }
@@ -308,6 +346,7 @@ mod tests {
             memory: None,
             copies,
             system_call: false,
+            decided: None,
             value: "0x41414141".to_owned(),
             values: values.to_vec(),
             addresses: addresses.to_vec(),
@@ -315,13 +354,13 @@ mod tests {
     }
 
     fn at(address: u64, size: u32, writes: bool, step: Definition) -> Definition {
-        Definition { memory: Some(Accessed { address: format!("{address:#x}"), size, writes, from: None }), ..step }
+        Definition { memory: Some(Accessed { address: format!("{address:#x}"), size, writes, from: None, overwrites: None, return_below: None }), ..step }
     }
 
     /// The origins of a crash on the value of the latest definition, and why they are.
     fn origins(definitions: Vec<Definition>, is_whole: bool) -> Vec<(u32, End, bool)> {
         let failure = step(99, true, &[], &[definitions[0].number]);
-        let origins = Origins { steps: 0, suppressed: 0, failure: Some(failure), branch: None, definitions };
+        let origins = Origins { steps: 0, suppressed: 0, failure: Some(failure), branches: Vec::new(), definitions };
         let sites = Sites::new(&AddressSpace::new(Vec::new()));
         let trails = Chain::new(&origins, is_whole, &sites).expect("it failed").trails(Fault::Access);
         trails

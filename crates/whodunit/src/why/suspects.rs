@@ -1,0 +1,180 @@
+//! Which definitions the end of a run is blamed on, the surest first.
+//!
+//! A store beyond what it was meant for is a memory error, wherever on the way back it stands: the earliest one is the first
+//! corruption. Then a block that is given back twice, a read of what an earlier block has left, and in the end
+//! whoever made the value that the run failed on.
+
+use super::chain::{Chain, End, Fault, Trail, number, stores};
+use super::check::{Check, Checks};
+use super::endings;
+use super::slice::{Reached, Slice};
+use session::rerun::{Definition, Origins, Outcome};
+use std::collections::{BTreeMap, BTreeSet};
+use trace::finding::Class;
+
+/// So many stores are checked, the latest ones, and so many are suppressed at once.
+const MOST_CHECKED: usize = 512;
+const MOST_SUSPECTS: usize = 64;
+
+/// The ways back from the failure of a run, whose data were followed from the start if `is_whole`.
+pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Trail> {
+    let Some(origins) = &outcome.origins else { return Vec::new() };
+    let Some(chain) = Chain::new(origins, is_whole, checks.sites) else { return Vec::new() };
+    let fault = endings::fault_of(outcome, checks.sites);
+    let suspects = Suspects { slice: Slice::new(origins, checks.sites), origins, checks };
+    let roots = suspects.roots(fault);
+    let mut trails = suspects.stray_stores(&suspects.slice.reached(&roots, false));
+    if trails.is_empty() && matches!(fault, Fault::Abort { .. }) {
+        trails = suspects.freed_twice(outcome, &roots);
+    }
+    if trails.is_empty() {
+        // What decided that the failing statement was reached.
+        let branch: Vec<u32> = origins.branches.first().copied().into_iter().collect();
+        let roots: Vec<u32> = roots.into_iter().chain(branch).collect();
+        trails = suspects.stray_stores(&suspects.slice.reached(&roots, true));
+    }
+    if trails.is_empty() {
+        trails = chain.trails(fault);
+        suspects.blame_unset(&mut trails);
+        suspects.prefer_bound(&mut trails, &chain, is_whole);
+    }
+    trails
+}
+
+struct Suspects<'a> {
+    slice: Slice<'a>,
+    origins: &'a Origins,
+    checks: &'a Checks<'a>,
+}
+
+impl Suspects<'_> {
+    fn roots(&self, fault: Fault) -> Vec<u32> {
+        let failure = self.origins.failure.as_ref();
+        match (fault, failure) {
+            (Fault::Abort { branch }, _) => branch.into_iter().collect(),
+            (Fault::Access, Some(failure)) => failure.addresses.clone(),
+            (_, Some(failure)) => failure.values.clone(),
+            (_, None) => Vec::new(),
+        }
+    }
+
+    /// Stores among what was reached that wrote to what they were not meant for, the earliest first.
+    fn stray_stores(&self, reached: &Reached) -> Vec<Trail> {
+        let found = reached.keys().rev().filter_map(|number| self.slice.get(*number));
+        let is_own = |found: &&Definition| !self.checks.sites.is_in_loader(number(&found.pc));
+        let found = found.filter(|found| stores(found)).filter(is_own);
+        let found: Vec<&Definition> = found.take(MOST_CHECKED).collect();
+        let mut known = self.checked(&found);
+        known.retain(|_, check| check.class.is_some());
+        let mut over: BTreeMap<u32, u32> = known.keys().map(|number| (*number, *number)).collect();
+        self.add_overwritten(&mut known, &mut over);
+        let stray = known.iter().take(MOST_SUSPECTS);
+        stray.map(|(number, check)| self.trail(reached, over[number], *number, check.clone())).collect()
+    }
+
+    fn checked(&self, found: &[&Definition]) -> BTreeMap<u32, Check> {
+        let checks = self.checks.stores(found, &self.slice);
+        found.iter().map(|found| found.number).zip(checks).collect()
+    }
+
+    /// Adds what stray stores have overwritten, as long as that was stray too; `over` tells by whom.
+    fn add_overwritten(&self, known: &mut BTreeMap<u32, Check>, over: &mut BTreeMap<u32, u32>) {
+        let mut latest: Vec<u32> = known.keys().copied().collect();
+        while !latest.is_empty() {
+            let mut below: BTreeMap<u32, (&Definition, u32)> = BTreeMap::new();
+            for number in latest.drain(..) {
+                let store = self.slice.get(number).and_then(|store| self.slice.overwritten(store));
+                if let Some(store) = store.filter(|store| !known.contains_key(&store.number)) {
+                    below.insert(store.number, (store, over[&number]));
+                }
+            }
+            let stores: Vec<&Definition> = below.values().map(|(store, _)| *store).collect();
+            for (number, check) in self.checked(&stores).into_iter().filter(|(_, check)| check.class.is_some()) {
+                over.insert(number, below[&number].1);
+                known.insert(number, check);
+                latest.push(number);
+            }
+        }
+    }
+
+    fn trail(&self, reached: &Reached, over: u32, store: u32, check: Check) -> Trail {
+        let mut path = self.slice.path(reached, over);
+        if store != over {
+            path.extend(self.slice.get(store).cloned());
+        }
+        Trail { check, ..Trail::new(path, End::Moved) }
+    }
+
+    /// A block that is given back though it has been already. Whoever made the second pointer is to blame, or else whoever
+    /// gave it back first.
+    fn freed_twice(&self, outcome: &Outcome, roots: &[u32]) -> Vec<Trail> {
+        if !endings::is_in_release(outcome) {
+            return Vec::new();
+        }
+        let reached = self.slice.reached(roots, false);
+        // The check has read what the earlier call left in the block.
+        let read = |definition: &Definition| definition.memory.is_some() && !stores(definition);
+        let looks = reached.keys().rev().filter_map(|number| self.slice.get(*number)).filter(|found| read(found));
+        for look in looks.take(MOST_SUSPECTS) {
+            let address = look.memory.as_ref().map_or(0, |memory| number(&memory.address));
+            let earlier = look.values.iter().filter_map(|number| self.slice.get(*number)).find(|left| stores(left));
+            let Some(earlier) = earlier.filter(|_| self.checks.is_freed_at_end(address)) else { continue };
+            return vec![self.second_pointer(&reached, look, earlier)];
+        }
+        Vec::new()
+    }
+
+    fn second_pointer(&self, reached: &Reached, look: &Definition, earlier: &Definition) -> Trail {
+        let first: BTreeSet<u32> = self.slice.pointers(earlier).iter().map(|step| step.number).collect();
+        let second = self.slice.pointers(look);
+        let own: Vec<&Definition> = second.into_iter().take_while(|step| !first.contains(&step.number)).collect();
+        let mut path = self.slice.path(reached, look.number);
+        let class = |class| Check { class: Some(class), ..Check::default() };
+        match own.iter().rposition(|step| stores(step)) {
+            Some(position) => {
+                path.extend(own[..=position].iter().map(|step| (*step).clone()));
+                Trail { check: class(Class::WrongPointer), ..Trail::new(path, End::Computed) }
+            }
+            None => {
+                path.push(earlier.clone());
+                let text = Some("in a block that is given back twice".to_owned());
+                Trail { check: Check { text, ..class(Class::DoubleFree) }, ..Trail::new(path, End::Moved) }
+            }
+        }
+    }
+
+    /// A number that counts is as good as its bound: where that was moved into its place, it is to blame.
+    fn prefer_bound(&self, trails: &mut Vec<Trail>, chain: &Chain<'_>, is_whole: bool) {
+        let counts = trails.first().and_then(Trail::origin).is_some_and(|origin| chain.is_counter(origin));
+        let Some(branch) = self.origins.branches.first().filter(|_| counts) else { return };
+        let bounds = chain.decided_by(*branch);
+        if bounds.iter().any(|bound| bound.is_open) && !is_whole {
+            trails.iter_mut().for_each(|trail| trail.is_open = true);
+        }
+        let moved: Vec<Trail> = bounds.into_iter().filter(|bound| bound.end == End::Moved).collect();
+        if !moved.is_empty() {
+            *trails = moved;
+        }
+    }
+
+    /// A trail that passes a read of what nobody has stored since the block was allocated ends there.
+    fn blame_unset(&self, trails: &mut [Trail]) {
+        for trail in trails {
+            let steps = trail.path.iter().enumerate().skip(1).filter(|(_, step)| step.memory.is_some() && !stores(step));
+            let pairs: Vec<(usize, &Definition, &Definition)> = steps
+                .flat_map(|(position, read)| {
+                    let written = read.values.iter().filter_map(|number| self.slice.get(*number));
+                    written.filter(|written| stores(written)).map(move |written| (position, read, written))
+                })
+                .collect();
+            let reads: Vec<(&Definition, &Definition)> = pairs.iter().map(|(_, read, written)| (*read, *written)).collect();
+            let unset = self.checks.are_unset(&reads);
+            let first = pairs.iter().zip(unset).filter(|(_, is_unset)| *is_unset).map(|((position, ..), _)| *position).min();
+            if let Some(position) = first {
+                let text = Some("in a block of the heap where nobody has stored anything yet".to_owned());
+                let check = Check { class: Some(Class::UninitialisedRead), text, name: None };
+                *trail = Trail { check, ..Trail::new(trail.path[..=position].to_vec(), End::Computed) };
+            }
+        }
+    }
+}
