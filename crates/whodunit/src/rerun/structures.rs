@@ -29,6 +29,7 @@ const ENDS: [&str; 14] = [
 ];
 /// The length of a call to a constant address.
 const DIRECT_CALL: u64 = 5;
+const LONGEST_INSTRUCTION: u64 = 15;
 /// Functions are not longer.
 const LONGEST: u64 = 1 << 20;
 
@@ -100,6 +101,15 @@ impl StructuresOf {
         let mut jumps = instructions.iter().filter(|instruction| is_tail_jump(instruction, &function));
         let jump = jumps.next()?;
         jumps.next().is_none().then(|| jump.ip())
+    }
+
+    /// Whether an instruction makes the pointer to the stack, or one to a frame.
+    pub fn makes_stack_pointer(&self, pc: u64) -> bool {
+        let instructions = self.instructions(pc..pc + LONGEST_INSTRUCTION);
+        instructions.first().is_some_and(|instruction| {
+            let registers = (0..instruction.op_count()).map(|operand| instruction.op_register(operand));
+            instruction.is_stack_instruction() || registers.into_iter().any(|register| register == Register::RSP)
+        })
     }
 
     fn instructions(&self, range: Range<u64>) -> Vec<Instruction> {

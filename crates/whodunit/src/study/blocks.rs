@@ -17,8 +17,7 @@ pub struct Spot {
 /// An access, and a pointer that it may have been meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The instruction; none asks for the end of the run.
-    pub pc: Option<u64>,
+    pub pc: u64,
     pub address: u64,
     pub base: Option<u64>,
     /// An access that came before, and that the block may be newer than.
@@ -144,7 +143,7 @@ impl Listener for BlocksAt {
         }
         let asked = &mut self.sites[position];
         for (number, question) in self.questions.iter().enumerate() {
-            if question.pc == Some(pc) {
+            if question.pc == pc {
                 asked.about.push(number);
             }
             if question.since.is_some_and(|since| since.pc == pc) {
@@ -156,8 +155,6 @@ impl Listener for BlocksAt {
 
 impl Student for BlocksAt {
     fn report(&mut self) -> Value {
-        let at_end = (0..self.questions.len()).filter(|position| self.questions[*position].pc.is_none());
-        at_end.collect::<Vec<usize>>().into_iter().for_each(|position| self.judge(position));
         json!(self.judged)
     }
 }

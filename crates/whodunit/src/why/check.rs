@@ -48,7 +48,7 @@ impl Checks<'_> {
             let Some(memory) = &store.memory else { continue };
             if self.sites.area(bytes(memory).0) == Area::Heap && !is_beyond_frame(memory, *base) {
                 questions.push(Question {
-                    pc: Some(number(&store.pc)),
+                    pc: number(&store.pc),
                     address: bytes(memory).1,
                     base: base.map(|base| base.value),
                     since: base.and_then(|base| base.stored),
@@ -75,15 +75,9 @@ impl Checks<'_> {
         let question = |(read, written): &(&Definition, &Definition)| {
             let address = read.memory.as_ref().map_or(0, |memory| number(&memory.address));
             let since = Some(Spot { pc: number(&written.pc), address });
-            Question { pc: Some(number(&read.pc)), address, base: None, since }
+            Question { pc: number(&read.pc), address, base: None, since }
         };
         self.ask(reads.iter().map(question).collect()).iter().map(|judged| judged.is_newer).collect()
-    }
-
-    /// Whether an address is in a block that had been given back when the run ended.
-    pub fn is_freed_at_end(&self, address: u64) -> bool {
-        let judged = self.ask(vec![Question { pc: None, address, base: None, since: None }]);
-        judged.first().is_some_and(|judged| judged.block.is_none() && judged.freed.is_some())
     }
 
     /// A replay that cannot answer leaves the class open.

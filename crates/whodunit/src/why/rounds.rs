@@ -33,6 +33,13 @@ pub struct Round {
     pub stacks: Vec<Vec<Frame>>,
 }
 
+impl Round {
+    /// Whether the memory check has found something.
+    pub fn is_checked(&self) -> bool {
+        self.trails.iter().any(|trail| trail.check.class.is_some())
+    }
+}
+
 pub struct Rounds {
     pub crash: Crash,
     pub rounds: Vec<Round>,
@@ -87,8 +94,7 @@ impl Rounds {
 
     /// The round that tells the cause: the last one in which the memory check found something, or else the last one.
     pub fn guilty(&self) -> &Round {
-        let is_checked = |round: &&Round| round.trails.iter().any(|trail| trail.check.class.is_some());
-        self.rounds.iter().rev().find(is_checked).unwrap_or(&self.rounds[self.rounds.len() - 1])
+        self.rounds.iter().rev().find(|round| round.is_checked()).unwrap_or(&self.rounds[self.rounds.len() - 1])
     }
 
     pub fn summary(&self) -> String {

@@ -54,6 +54,11 @@ impl Sites {
         self.structures.tail_jump(return_address)
     }
 
+    /// Whether an instruction makes the pointer to the stack, or one to a frame.
+    pub fn makes_stack_pointer(&self, pc: u64) -> bool {
+        self.structures.makes_stack_pointer(pc)
+    }
+
     /// Whether two instructions belong to the same statement, or to the same function of a library without lines.
     pub fn same_statement(&self, one: u64, other: u64) -> bool {
         let is_library = self.is_in_c_library(one);

@@ -83,7 +83,12 @@ impl<'a> Slice<'a> {
     /// The definitions of the pointer that an access uses, the latest first.
     pub fn pointers(&self, access: &Definition) -> Vec<&'a Definition> {
         let address = access.memory.as_ref().map_or(0, |memory| number(&memory.address));
-        let mut way: Vec<&Definition> = self.pointer(&access.addresses, address).into_iter().collect();
+        self.pointer(&access.addresses, address).map_or(Vec::new(), |pointer| self.values_behind(pointer))
+    }
+
+    /// A definition of a pointer, and those that it was made of, the latest first.
+    pub fn values_behind(&self, pointer: &'a Definition) -> Vec<&'a Definition> {
+        let mut way = vec![pointer];
         while let Some(&at) = way.last()
             && let Some(before) = self.pointer(&at.values, number(&at.value)).filter(|before| before.number < at.number)
             && !self.is_beginning(at, before)
@@ -93,13 +98,12 @@ impl<'a> Slice<'a> {
         way
     }
 
-    /// Whether a pointer begins with a definition: on the stack, a variable's address is made of a higher one, and what a
-    /// library returns is its own affair.
+    /// Whether a pointer begins with a definition: a variable's address is made of the pointer to the stack, which is made
+    /// again and again, and what a library returns is its own affair.
     fn is_beginning(&self, at: &Definition, before: &Definition) -> bool {
-        let is_on_stack = self.sites.area(number(&at.value)) == Area::Stack;
         let is_library = |definition: &Definition| self.sites.is_in_c_library(number(&definition.pc));
-        let came_out = way_out(is_library(at), is_library(before));
-        is_on_stack && number(&before.value) > number(&at.value) || came_out
+        let is_made = at.value != before.value && self.sites.makes_stack_pointer(number(&before.pc));
+        is_made || !is_library(at) && is_library(before)
     }
 
     fn pointer(&self, numbers: &[u32], near: u64) -> Option<&'a Definition> {
@@ -113,9 +117,4 @@ impl<'a> Slice<'a> {
             (number(&definition.value).abs_diff(near), std::cmp::Reverse(definition.number))
         })
     }
-}
-
-/// A library that was given a pointer is left; one that made it is not entered.
-fn way_out(is_library: bool, was_library: bool) -> bool {
-    !is_library && was_library
 }

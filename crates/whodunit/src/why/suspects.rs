@@ -105,39 +105,53 @@ impl Suspects<'_> {
         Trail { check, ..Trail::new(path, End::Moved) }
     }
 
-    /// A block that is given back though it has been already. Whoever made the second pointer is to blame, or else whoever
-    /// gave it back first.
+    /// A block that is given back though it has been already: the allocator has compared the pointer with one that it was
+    /// given before. Whoever made the second pointer is to blame, or else whoever gave the block back first.
     fn freed_twice(&self, outcome: &Outcome, roots: &[u32]) -> Vec<Trail> {
-        if !endings::is_in_release(outcome) {
+        let decided = roots.first().and_then(|branch| self.slice.get(*branch)).filter(|_| endings::is_in_release(outcome));
+        let Some(branch) = decided else { return Vec::new() };
+        let compared = branch.values.iter().filter_map(|number| self.slice.get(*number));
+        let operands = compared.flat_map(|compared| &compared.values).filter_map(|number| self.slice.get(*number));
+        let ways: Vec<Vec<&Definition>> = operands.map(|operand| self.slice.values_behind(operand)).collect();
+        let [one, other] = ways.as_slice() else { return Vec::new() };
+        let kept = |way: &[&Definition]| way.iter().position(|step| stores(step) && self.is_library(step));
+        let (first, second, kept) = match (kept(one), kept(other)) {
+            (Some(position), None) => (one, other, position),
+            (None, Some(position)) => (other, one, position),
+            (Some(one_kept), Some(other_kept)) if one[one_kept].number < other[other_kept].number => (one, other, one_kept),
+            (Some(_), Some(other_kept)) => (other, one, other_kept),
+            (None, None) => return Vec::new(),
+        };
+        let value = |way: &[&Definition]| way.first().map(|step| step.value.clone());
+        if value(first) != value(second) {
             return Vec::new();
         }
-        let reached = self.slice.reached(roots, false);
-        // The check has read what the earlier call left in the block.
-        let read = |definition: &Definition| definition.memory.is_some() && !stores(definition);
-        let looks = reached.keys().rev().filter_map(|number| self.slice.get(*number)).filter(|found| read(found));
-        for look in looks.take(MOST_SUSPECTS) {
-            let address = look.memory.as_ref().map_or(0, |memory| number(&memory.address));
-            let earlier = look.values.iter().filter_map(|number| self.slice.get(*number)).find(|left| stores(left));
-            let Some(earlier) = earlier.filter(|_| self.checks.is_freed_at_end(address)) else { continue };
-            return vec![self.second_pointer(&reached, look, earlier)];
-        }
-        Vec::new()
+        let path = self.origins.failure.iter().chain([branch]).cloned().collect();
+        vec![self.second_pointer(path, second, first, kept)]
     }
 
-    fn second_pointer(&self, reached: &Reached, look: &Definition, earlier: &Definition) -> Trail {
-        let first: BTreeSet<u32> = self.slice.pointers(earlier).iter().map(|step| step.number).collect();
-        let second = self.slice.pointers(look);
-        let own: Vec<&Definition> = second.into_iter().take_while(|step| !first.contains(&step.number)).collect();
-        let mut path = self.slice.path(reached, look.number);
+    fn is_library(&self, definition: &Definition) -> bool {
+        self.checks.sites.is_in_c_library(number(&definition.pc))
+    }
+
+    fn second_pointer(
+        &self,
+        mut path: Vec<Definition>,
+        second: &[&Definition],
+        first: &[&Definition],
+        kept: usize,
+    ) -> Trail {
+        let known: BTreeSet<u32> = first.iter().map(|step| step.number).collect();
+        let own: Vec<&Definition> = second.iter().copied().take_while(|step| !known.contains(&step.number)).collect();
         let class = |class| Check { class: Some(class), ..Check::default() };
-        match own.iter().rposition(|step| stores(step)) {
+        match own.iter().rposition(|step| stores(step) && !self.is_library(step)) {
             Some(position) => {
                 path.extend(own[..=position].iter().map(|step| (*step).clone()));
                 Trail { check: class(Class::WrongPointer), ..Trail::new(path, End::Computed) }
             }
             None => {
-                path.push(earlier.clone());
-                let text = Some("in a block that is given back twice".to_owned());
+                path.extend(first[..=kept].iter().map(|step| (*step).clone()));
+                let text = Some("where the allocator keeps blocks that were given back".to_owned());
                 Trail { check: Check { text, ..class(Class::DoubleFree) }, ..Trail::new(path, End::Moved) }
             }
         }

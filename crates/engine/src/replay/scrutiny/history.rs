@@ -8,8 +8,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// So many steps are kept: half a gigabyte.
 const MOST_STEPS: usize = 8 << 20;
-/// An outcome tells so many definitions at most.
+/// An outcome tells so many definitions at most that the end depends on, and so many more of either other kind.
 const MOST_TOLD: usize = 8192;
+const MOST_BESIDES: usize = 4096;
 /// Of so many stores it also tells what they have overwritten, and so many times over.
 const MOST_OVERWRITTEN: usize = 64;
 /// Of so many constants it tells the branch that decided on them.
@@ -181,11 +182,11 @@ impl History {
     pub fn behind(&self, steps: BTreeSet<Serial>) -> Vec<Definition> {
         let mut told = Vec::new();
         let mut seen = BTreeSet::new();
-        self.add_behind(steps.iter().rev().copied(), &mut seen, &mut told);
+        self.add_behind(steps.iter().rev().copied(), MOST_TOLD, &mut seen, &mut told);
         let overwritten: Vec<Serial> = self.overwritten(&told);
-        self.add_behind(overwritten.into_iter(), &mut seen, &mut told);
+        self.add_behind(overwritten.into_iter(), MOST_BESIDES, &mut seen, &mut told);
         let decided: Vec<Serial> = told.iter().map(|told| told.decided).filter(|decided| *decided != 0).collect();
-        self.add_behind(decided.into_iter().take(MOST_DECIDED), &mut seen, &mut told);
+        self.add_behind(decided.into_iter().take(MOST_DECIDED), MOST_BESIDES, &mut seen, &mut told);
         told.sort_by_key(|definition| std::cmp::Reverse(definition.number));
         told
     }
@@ -197,16 +198,18 @@ impl History {
         stores.flat_map(|store| std::iter::successors(Some(store.overwrites), below).take(MOST_LAYERS)).collect()
     }
 
-    /// Adds steps and what they depend on, the nearest first.
+    /// Adds steps and what they depend on, the nearest first, so many at most.
     fn add_behind(
         &self,
         steps: impl Iterator<Item = Serial>,
+        most: usize,
         seen: &mut BTreeSet<Serial>,
         told: &mut Vec<Definition>,
     ) {
+        let limit = told.len() + most;
         let mut waiting: VecDeque<Serial> = steps.filter(|step| seen.insert(*step)).collect();
         while let Some(serial) = waiting.pop_front()
-            && told.len() < MOST_TOLD
+            && told.len() < limit
         {
             if let Some(definition) = self.told(serial) {
                 let sources = definition.values.iter().chain(&definition.addresses).copied();
