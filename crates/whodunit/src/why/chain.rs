@@ -313,8 +313,10 @@ impl<'a> Chain<'a> {
     /// Whether a definition stores bytes, rather than one value.
     fn is_bulk(&self, definition: &Definition) -> bool {
         let size = memory(definition).map_or(0, |(_, size)| size);
-        let is_library = self.sites.is_in_c_library(number(&definition.pc));
-        stores(definition) && definition.copies && (!matches!(size, 4 | 8) || is_library)
+        let pc = number(&definition.pc);
+        // A library that keeps a register for its caller does not bring anything.
+        let brings = self.sites.is_in_c_library(pc) && !self.sites.makes_stack_pointer(pc);
+        stores(definition) && definition.copies && (!matches!(size, 4 | 8) || brings)
     }
 
     /// A way that ends in what is not known: the store that brought it is to blame, bulk before single values.

@@ -37,6 +37,7 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
         trails = chain.trails(fault);
         suspects.blame_unset(&mut trails);
         suspects.prefer_bound(&mut trails, &chain, is_whole);
+        suspects.check_first(&mut trails);
     }
     trails
 }
@@ -154,6 +155,15 @@ impl Suspects<'_> {
                 let text = Some("where the allocator keeps blocks that were given back".to_owned());
                 Trail { check: Check { text, ..class(Class::DoubleFree) }, ..Trail::new(path, End::Moved) }
             }
+        }
+    }
+
+    /// Says of the first origin where its memory lies.
+    fn check_first(&self, trails: &mut [Trail]) {
+        let Some(trail) = trails.first_mut().filter(|trail| trail.check == Check::default()) else { return };
+        let store = trail.origin().filter(|origin| stores(origin)).cloned();
+        if let Some(check) = store.and_then(|store| self.checks.stores(&[&store], &self.slice).pop()) {
+            trail.check = check;
         }
     }
 

@@ -69,6 +69,7 @@ fn class_of(rounds: &Rounds, sites: &Sites) -> Class {
     let is_null = origin.is_some_and(|origin| number(&origin.value) == 0);
     match area {
         Some(Area::Stack) if trail.end == End::Moved => Class::StackOverflow,
+        Some(Area::Global) if trail.end == End::Moved => Class::GlobalOverflow,
         _ if trail.end == End::Moved => Class::BufferOverflow,
         _ if rounds.crash.signal == ABORT => Class::FailedAssertion,
         _ if is_null => Class::NullDereference,
