@@ -6,7 +6,7 @@
 //! from nothing that was computed as a whole.
 
 use super::check::Check;
-use super::sites::Sites;
+use super::sites::{Area, Sites};
 use session::rerun::{Definition, Origins};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,6 +112,18 @@ fn computed(path: &[Definition]) -> Vec<Definition> {
     let is_constant = path.last().is_some_and(|last| last.values.is_empty() && !stores(last));
     let stored = path.iter().rposition(stores).filter(|position| is_constant && *position > 0);
     path[..stored.map_or(path.len(), |position| position + 1)].to_vec()
+}
+
+/// What a store of two halves that were put together in a vector register wants of one of them: nothing if it wants the
+/// other one.
+fn half_of(definition: &Definition, number: u32, wanted: Wanted) -> Option<Wanted> {
+    let size = memory(definition).map_or(0, |(_, size)| size);
+    let [low, high] = definition.values.as_slice() else { return Some(Wanted { number, ..wanted }) };
+    if size != 2 * WORD || wanted.offset % WORD + wanted.length > WORD {
+        return Some(Wanted { number, ..wanted });
+    }
+    let half = if wanted.offset < WORD { *low } else { *high };
+    (half == number).then_some(Wanted { number, offset: wanted.offset % WORD, length: wanted.length })
 }
 
 /// Each origin once: what came first is the first corruption.
@@ -282,7 +294,10 @@ impl<'a> Chain<'a> {
                     Wanted { number, offset: first - address, length: end - first }
                 }
                 (Some((_, length)), None) => Wanted { number, offset: 0, length },
-                (None, _) => Wanted { number, ..wanted },
+                (None, _) => match half_of(definition, number, wanted) {
+                    Some(half) => half,
+                    None => continue,
+                },
             };
             sources.push(source);
         }
@@ -319,12 +334,18 @@ impl<'a> Chain<'a> {
         stores(definition) && definition.copies && (!matches!(size, 4 | 8) || brings)
     }
 
+    fn is_on_stack(&self, definition: &Definition) -> bool {
+        memory(definition).is_some_and(|(address, _)| self.sites.area(address) == Area::Stack)
+    }
+
     /// A way that ends in what is not known: the store that brought it is to blame, bulk before single values.
     fn unknown(&self, path: &[Definition], is_open: bool) -> Trail {
         let is_open = is_open && !self.is_whole;
         let behind = path.iter().enumerate().skip(1);
         let bulk = behind.clone().find(|(_, definition)| self.is_bulk(definition));
-        let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));
+        // A variable on the stack that a value was read into is no more than a copy of it.
+        let keeps = |definition: &Definition| stores(definition) && !self.is_on_stack(definition);
+        let store = bulk.or_else(|| behind.rev().find(|(_, definition)| keeps(definition)));
         match store {
             Some((position, _)) => Trail { is_open, ..Trail::new(path[..=position].to_vec(), End::Moved) },
             None => Trail { is_open, ..Trail::new(path.to_vec(), End::Older) },

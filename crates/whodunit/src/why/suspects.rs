@@ -7,6 +7,7 @@
 use super::chain::{Chain, End, Fault, Trail, number, stores};
 use super::check::{Check, Checks};
 use super::endings;
+use super::sites::Area;
 use super::slice::{Reached, Slice};
 use session::rerun::{Definition, Origins, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +23,10 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
     let Some(chain) = Chain::new(origins, is_whole, checks.sites) else { return Vec::new() };
     let fault = endings::fault_of(outcome, checks.sites);
     let suspects = Suspects { slice: Slice::new(origins, checks.sites), origins, checks };
-    let roots = suspects.roots(fault);
+    let roots = suspects.roots(fault, outcome);
     let mut trails = suspects.stray_stores(&suspects.slice.reached(&roots, false));
     if trails.is_empty() && matches!(fault, Fault::Abort { .. }) {
-        trails = suspects.freed_twice(outcome, &roots);
+        trails = roots.iter().rev().find_map(|branch| suspects.freed_twice(*branch)).into_iter().collect();
     }
     if trails.is_empty() {
         // What decided that the failing statement was reached.
@@ -36,6 +37,7 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
     if trails.is_empty() {
         trails = chain.trails(fault);
         suspects.blame_unset(&mut trails);
+        suspects.blame_never_set(&mut trails);
         suspects.prefer_bound(&mut trails, &chain, is_whole);
         suspects.check_first(&mut trails);
     }
@@ -49,10 +51,10 @@ struct Suspects<'a> {
 }
 
 impl Suspects<'_> {
-    fn roots(&self, fault: Fault) -> Vec<u32> {
+    fn roots(&self, fault: Fault, outcome: &Outcome) -> Vec<u32> {
         let failure = self.origins.failure.as_ref();
         match (fault, failure) {
-            (Fault::Abort { branch }, _) => branch.into_iter().collect(),
+            (Fault::Abort { .. }, _) => endings::deciding_branches(outcome, self.checks.sites),
             (Fault::Access, Some(failure)) => failure.addresses.clone(),
             (_, Some(failure)) => failure.values.clone(),
             (_, None) => Vec::new(),
@@ -108,27 +110,27 @@ impl Suspects<'_> {
 
     /// A block that is given back though it has been already: the allocator has compared the pointer with one that it was
     /// given before. Whoever made the second pointer is to blame, or else whoever gave the block back first.
-    fn freed_twice(&self, outcome: &Outcome, roots: &[u32]) -> Vec<Trail> {
-        let decided = roots.first().and_then(|branch| self.slice.get(*branch)).filter(|_| endings::is_in_release(outcome));
-        let Some(branch) = decided else { return Vec::new() };
+    fn freed_twice(&self, branch: u32) -> Option<Trail> {
+        let branch = self.slice.get(branch).filter(|branch| self.is_library(branch))?;
         let compared = branch.values.iter().filter_map(|number| self.slice.get(*number));
         let operands = compared.flat_map(|compared| &compared.values).filter_map(|number| self.slice.get(*number));
         let ways: Vec<Vec<&Definition>> = operands.map(|operand| self.slice.values_behind(operand)).collect();
-        let [one, other] = ways.as_slice() else { return Vec::new() };
+        let [one, other] = ways.as_slice() else { return None };
         let kept = |way: &[&Definition]| way.iter().position(|step| stores(step) && self.is_library(step));
         let (first, second, kept) = match (kept(one), kept(other)) {
             (Some(position), None) => (one, other, position),
             (None, Some(position)) => (other, one, position),
             (Some(one_kept), Some(other_kept)) if one[one_kept].number < other[other_kept].number => (one, other, one_kept),
             (Some(_), Some(other_kept)) => (other, one, other_kept),
-            (None, None) => return Vec::new(),
+            (None, None) => return None,
         };
         let value = |way: &[&Definition]| way.first().map(|step| step.value.clone());
-        if value(first) != value(second) {
-            return Vec::new();
+        let is_block = value(first).is_some_and(|value| self.checks.sites.area(number(&value)) == Area::Heap);
+        if value(first) != value(second) || !is_block {
+            return None;
         }
         let path = self.origins.failure.iter().chain([branch]).cloned().collect();
-        vec![self.second_pointer(path, second, first, kept)]
+        Some(self.second_pointer(path, second, first, kept))
     }
 
     fn is_library(&self, definition: &Definition) -> bool {
@@ -181,6 +183,16 @@ impl Suspects<'_> {
         }
     }
 
+    /// What was read from a good block, and nobody has ever stored: the pointer that an allocator gave is not to blame.
+    fn blame_never_set(&self, trails: &mut [Trail]) {
+        for trail in trails.iter_mut().filter(|trail| trail.origin().is_some_and(|origin| self.is_library(origin))) {
+            let is_unset = |step: &Definition| step.memory.is_some() && !stores(step) && step.values == [0];
+            if let Some(position) = trail.path.iter().rposition(is_unset).filter(|position| *position > 0) {
+                *trail = unset(&trail.path[..=position]);
+            }
+        }
+    }
+
     /// A trail that passes a read of what nobody has stored since the block was allocated ends there.
     fn blame_unset(&self, trails: &mut [Trail]) {
         for trail in trails {
@@ -192,13 +204,18 @@ impl Suspects<'_> {
                 })
                 .collect();
             let reads: Vec<(&Definition, &Definition)> = pairs.iter().map(|(_, read, written)| (*read, *written)).collect();
-            let unset = self.checks.are_unset(&reads);
-            let first = pairs.iter().zip(unset).filter(|(_, is_unset)| *is_unset).map(|((position, ..), _)| *position).min();
+            let are_unset = self.checks.are_unset(&reads);
+            let first = pairs.iter().zip(are_unset).filter(|(_, is_unset)| *is_unset).map(|((position, ..), _)| *position).min();
             if let Some(position) = first {
-                let text = Some("in a block of the heap where nobody has stored anything yet".to_owned());
-                let check = Check { class: Some(Class::UninitialisedRead), text, name: None };
-                *trail = Trail { check, ..Trail::new(trail.path[..=position].to_vec(), End::Computed) };
+                *trail = unset(&trail.path[..=position]);
             }
         }
     }
+}
+
+/// A way that ends with a read of what nobody has stored.
+fn unset(path: &[Definition]) -> Trail {
+    let text = Some("in a block of the heap where nobody has stored anything yet".to_owned());
+    let check = Check { class: Some(Class::UninitialisedRead), text, name: None };
+    Trail { check, ..Trail::new(path.to_vec(), End::Computed) }
 }

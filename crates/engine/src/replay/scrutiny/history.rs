@@ -219,11 +219,11 @@ impl History {
         }
     }
 
-    /// Sources as numbers of definitions: those that are not known are all zero.
+    /// Sources as numbers of definitions, in the order of their bytes: those that are not known are all zero.
     fn numbers(&self, serials: &Serials) -> Vec<u32> {
         let numbers = serials.0.iter().map(|serial| if self.node(*serial).is_some() { *serial } else { 0 });
-        let numbers: BTreeSet<u32> = numbers.collect();
-        numbers.into_iter().collect()
+        let numbers: Serials = numbers.collect();
+        numbers.0
     }
 
     fn told(&self, serial: Serial) -> Option<Definition> {
