@@ -152,5 +152,7 @@ fn no_crash(ends: &[(u32, Ended)]) -> String {
         Some((_, ended)) => format!("it ended with {}", crate::recordings::ends::end_words(ended.kind)),
         None => "it has no end".to_owned(),
     };
-    format!("the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back")
+    format!(
+        "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back"
+    )
 }

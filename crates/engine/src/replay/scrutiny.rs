@@ -226,7 +226,9 @@ impl Scrutiny {
         }
         if flow.control == Control::Kernel {
             // What the kernel makes of a call depends on what it is given, which is mostly this much.
-            sources.values.extend(calls::ARGUMENTS[..3].iter().flat_map(|number| writers(Span::general(*number as u8))));
+            sources
+                .values
+                .extend(calls::ARGUMENTS[..3].iter().flat_map(|number| writers(Span::general(*number as u8))));
         }
         sources.addresses = flow.addressing().flat_map(writers).collect();
         sources
@@ -314,7 +316,8 @@ impl Scrutiny {
             None => self.threads.get(&thread).map_or(0, |thread| thread.last),
         };
         let known = self.threads.get(&thread);
-        let branches: Vec<Serial> = known.map_or(Vec::new(), |thread| thread.frames.branches().take(MOST_BRANCHES).collect());
+        let branches: Vec<Serial> =
+            known.map_or(Vec::new(), |thread| thread.frames.branches().take(MOST_BRANCHES).collect());
         let mut definitions = self.history.behind(branches.iter().copied().chain([last]).collect());
         let failure = (!definitions.is_empty()).then(|| definitions.remove(0));
         Some(Origins { steps: self.history.len(), suppressed: self.suppressed, failure, branches, definitions })

@@ -158,3 +158,28 @@ impl Student for BlocksAt {
         json!(self.judged)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::stream::AccessKind;
+
+    #[test]
+    fn a_block_that_took_the_place_of_another_is_newer_than_the_pointer() {
+        let kept = Spot { pc: 1, address: 0x900 };
+        let mut study = BlocksAt::new(vec![Question { pc: 2, address: 0x108, base: Some(0x100), since: Some(kept) }]);
+        let access = |address, site| Access { address, size: 8, site: Site(site), kind: AccessKind::Write };
+        study.site(Site(0), 1);
+        study.site(Site(1), 2);
+        study.event(1, &Event::Allocated { address: 0x100, size: 32, site: 5 });
+        study.accesses(1, &[access(0x900, 0), access(0x108, 1)]);
+        assert!(!study.judged[0].is_newer);
+        study.event(1, &Event::Freed { address: 0x100, site: 6 });
+        study.accesses(1, &[access(0x108, 1)]);
+        assert_eq!(study.judged[0].freed.map(|block| block.address), Some(0x100));
+        study.event(1, &Event::Allocated { address: 0x100, size: 24, site: 7 });
+        study.accesses(1, &[access(0x108, 1)]);
+        let judged = &study.judged[0];
+        assert_eq!((judged.is_newer, judged.freed, judged.block.map(|block| block.size)), (true, None, Some(24)));
+    }
+}

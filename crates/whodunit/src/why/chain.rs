@@ -146,7 +146,13 @@ struct Wanted {
 impl<'a> Chain<'a> {
     pub fn new(origins: &'a Origins, is_whole: bool, sites: &'a Sites) -> Option<Chain<'a>> {
         let by_number = origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
-        Some(Chain { by_number, failure: origins.failure.as_ref()?, branch: origins.branches.first().copied(), is_whole, sites })
+        Some(Chain {
+            by_number,
+            failure: origins.failure.as_ref()?,
+            branch: origins.branches.first().copied(),
+            is_whole,
+            sites,
+        })
     }
 
     /// The ways back, each origin once. Good pointers are no suspects beside bad ones.
@@ -315,7 +321,8 @@ impl<'a> Chain<'a> {
     pub fn is_counter(&self, definition: &Definition) -> bool {
         let mut at = definition;
         for _ in 0..MOST_COPIES {
-            let before = at.values.iter().filter_map(|number| self.by_number.get(number)).max_by_key(|before| before.number);
+            let before =
+                at.values.iter().filter_map(|number| self.by_number.get(number)).max_by_key(|before| before.number);
             match before {
                 Some(before) if before.pc == definition.pc => return !definition.copies,
                 Some(before) if before.copies => at = before,
@@ -377,7 +384,17 @@ mod tests {
     }
 
     fn at(address: u64, size: u32, writes: bool, step: Definition) -> Definition {
-        Definition { memory: Some(Accessed { address: format!("{address:#x}"), size, writes, from: None, overwrites: None, return_below: None }), ..step }
+        Definition {
+            memory: Some(Accessed {
+                address: format!("{address:#x}"),
+                size,
+                writes,
+                from: None,
+                overwrites: None,
+                return_below: None,
+            }),
+            ..step
+        }
     }
 
     /// The origins of a crash on the value of the latest definition, and why they are.

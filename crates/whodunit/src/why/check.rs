@@ -60,7 +60,7 @@ impl Checks<'_> {
             let Some(memory) = &store.memory else { return Check::default() };
             match self.sites.area(bytes(memory).0) {
                 _ if is_beyond_frame(memory, *base) => beyond_frame(),
-                Area::Heap => heap(&judged.next().unwrap_or_default(), memory),
+                Area::Heap => self.on_heap(&judged.next().unwrap_or_default(), memory),
                 Area::Global => self.global(memory, *base),
                 Area::Stack => Check { text: Some("on the stack".to_owned()), ..Check::default() },
                 Area::Nowhere => Check::default(),
@@ -91,6 +91,19 @@ impl Checks<'_> {
         let answer = inquiry::ask(&subject, &task);
         let judged: Option<Vec<Judged>> = answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
         judged.filter(|judged| judged.len() == n_questions).unwrap_or_else(|| vec![Judged::default(); n_questions])
+    }
+
+    /// What a block tells, and where it was allocated: its size may be the mistake.
+    fn on_heap(&self, judged: &Judged, memory: &Accessed) -> Check {
+        let check = heap(judged, memory);
+        let meant = judged.meant.filter(|_| check.class == Some(Class::HeapOverflow));
+        let frames = meant.map(|meant| self.sites.frames(meant.site.saturating_sub(1)));
+        let line = frames.as_ref().and_then(|frames| frames.first()).and_then(|frame| {
+            let file = frame.file.as_ref()?.file_name()?.to_string_lossy();
+            Some(format!("{file}:{}", frame.line?))
+        });
+        let allocated = line.map_or_else(String::new, |line| format!(" that was allocated at {line}"));
+        Check { text: check.text.map(|text| text + &allocated), ..check }
     }
 
     fn global(&self, memory: &Accessed, base: Option<Base>) -> Check {
@@ -137,7 +150,7 @@ fn heap(judged: &Judged, memory: &Accessed) -> Check {
             (Some(Class::UseAfterFree), text)
         }
         Judged { meant: Some(meant), .. } if last >= meant.address + meant.size => {
-            let distance = last - (meant.address + meant.size);
+            let distance = first.saturating_sub(meant.address + meant.size);
             (Some(Class::HeapOverflow), format!("{distance} bytes past the end of a block of {} bytes", meant.size))
         }
         Judged { meant: Some(meant), .. } if first < meant.address => {
@@ -150,4 +163,39 @@ fn heap(judged: &Judged, memory: &Accessed) -> Check {
         _ => (None, "on the heap".to_owned()),
     };
     Check { class, text: Some(text), name: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naming::Block;
+
+    fn written(address: u64, size: u32, return_below: Option<u64>) -> Accessed {
+        let return_below = return_below.map(|slot| format!("{slot:#x}"));
+        Accessed { address: format!("{address:#x}"), size, writes: true, from: None, overwrites: None, return_below }
+    }
+
+    #[test]
+    fn a_return_address_between_a_pointer_and_its_store_is_crossed() {
+        let base = |value| Some(Base { value, stored: None });
+        assert!(is_beyond_frame(&written(0x1000, 8, Some(0x1000)), base(0xf00)));
+        assert!(is_beyond_frame(&written(0xff0, 32, Some(0x1000)), base(0xf00)), "with its last bytes");
+        assert!(!is_beyond_frame(&written(0x1010, 8, Some(0x1000)), base(0x1008)), "a variable of the caller");
+        assert!(!is_beyond_frame(&written(0xff0, 8, None), base(0xf00)));
+    }
+
+    #[test]
+    fn blocks_tell_what_a_store_was_meant_for() {
+        let block = |address, size| Some(Block { address, size, site: 0 });
+        let class = |judged: Judged, address| heap(&judged, &written(address, 4, None)).class;
+        let meant = Judged { meant: block(0x100, 16), block: block(0x120, 16), ..Judged::default() };
+        assert_eq!(class(meant.clone(), 0x120), Some(Class::HeapOverflow));
+        assert_eq!(class(meant.clone(), 0x10c), None);
+        assert_eq!(class(meant, 0x10d), Some(Class::HeapOverflow), "the last byte counts");
+        let freed = Judged { freed: block(0x100, 16), ..Judged::default() };
+        assert_eq!(class(freed, 0x104), Some(Class::UseAfterFree));
+        let retaken = Judged { block: block(0x100, 16), is_newer: true, ..Judged::default() };
+        assert_eq!(class(retaken, 0x104), Some(Class::UseAfterFree));
+        assert_eq!(class(Judged::default(), 0x104), None);
+    }
 }

@@ -58,3 +58,28 @@ fn add(all: &mut Findings, findings: Findings) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::finding::{Cause, Place};
+
+    fn findings(recording: &str, line: u32) -> Findings {
+        let mut findings = Findings::new("why", "server");
+        findings.recording = Some(recording.to_owned());
+        let mut finding = Finding::suspected(Class::HeapOverflow, "`add` writes beyond a block of the heap");
+        let place = Place { file: Some(PathBuf::from("server.c")), line: Some(line), ..Place::default() };
+        finding.causes = vec![Cause { place, thread: None, text: String::new() }];
+        findings.push(finding);
+        findings
+    }
+
+    #[test]
+    fn recordings_of_one_cause_are_one_finding() {
+        let mut all = findings("one", 7);
+        add(&mut all, findings("two", 7));
+        add(&mut all, findings("three", 9));
+        let told: Vec<_> = all.findings.iter().map(|finding| (finding.count, finding.grounds.clone())).collect();
+        assert_eq!(told, [(2, vec!["`two` fails by it too.".to_owned()]), (1, Vec::new())]);
+    }
+}

@@ -113,8 +113,69 @@ impl<'a> Slice<'a> {
             let value = number(&definition.value);
             value.abs_diff(near) < FARTHEST && self.sites.area(value) == area && area != Area::Nowhere
         };
-        known.filter(is_pointer).min_by_key(|definition| {
-            (number(&definition.value).abs_diff(near), std::cmp::Reverse(definition.number))
-        })
+        known
+            .filter(is_pointer)
+            .min_by_key(|definition| (number(&definition.value).abs_diff(near), std::cmp::Reverse(definition.number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use program::space::AddressSpace;
+    use session::rerun::Accessed;
+
+    /// Where the engine puts the program break.
+    const HEAP: u64 = 0x5510_0000_0000;
+
+    fn step(number: u32, value: u64, values: &[u32]) -> Definition {
+        Definition {
+            number,
+            thread: 1,
+            clock: 1,
+            pc: format!("{:#x}", 0x1000 + number),
+            time: 1,
+            memory: None,
+            copies: true,
+            system_call: false,
+            decided: None,
+            value: format!("{value:#x}"),
+            values: values.to_vec(),
+            addresses: Vec::new(),
+        }
+    }
+
+    fn store(address: u64, overwrites: Option<u32>, step: Definition) -> Definition {
+        let address = format!("{address:#x}");
+        let memory = Accessed { address, size: 8, writes: true, from: None, overwrites, return_below: None };
+        Definition { memory: Some(memory), ..step }
+    }
+
+    fn origins(definitions: Vec<Definition>) -> Origins {
+        Origins { steps: 0, suppressed: 0, failure: Some(step(99, 0, &[])), branches: Vec::new(), definitions }
+    }
+
+    #[test]
+    fn an_address_leads_back_to_the_pointer_that_it_was_made_of() {
+        let kept = store(HEAP + 0x1000, None, step(2, HEAP + 0x20, &[1]));
+        let moved = step(4, HEAP + 0x60, &[3, 2]);
+        let through = Definition { addresses: vec![4], ..store(HEAP + 0x60, None, step(5, 7, &[])) };
+        let all = origins(vec![through.clone(), moved, step(3, 8, &[]), kept, step(1, HEAP + 0x20, &[])]);
+        let sites = Sites::new(&AddressSpace::new(Vec::new()));
+        let stored = Some(Spot { pc: 0x1002, address: HEAP + 0x1000 });
+        assert_eq!(Slice::new(&all, &sites).base_of(&through), Some(Base { value: HEAP + 0x20, stored }));
+    }
+
+    #[test]
+    fn decisions_are_followed_on_request() {
+        let constant = Definition { decided: Some(2), ..step(3, 0, &[]) };
+        let all = origins(vec![step(4, 0, &[3]), constant, step(2, 0, &[1]), step(1, 0, &[])]);
+        let sites = Sites::new(&AddressSpace::new(Vec::new()));
+        let slice = Slice::new(&all, &sites);
+        assert_eq!(slice.reached(&[4], false).into_keys().collect::<Vec<_>>(), [3, 4]);
+        let reached = slice.reached(&[4], true);
+        assert_eq!(reached.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4]);
+        let path: Vec<u32> = slice.path(&reached, 1).iter().map(|step| step.number).collect();
+        assert_eq!(path, [99, 4, 3, 2, 1]);
     }
 }

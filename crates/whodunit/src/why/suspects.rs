@@ -120,7 +120,9 @@ impl Suspects<'_> {
         let (first, second, kept) = match (kept(one), kept(other)) {
             (Some(position), None) => (one, other, position),
             (None, Some(position)) => (other, one, position),
-            (Some(one_kept), Some(other_kept)) if one[one_kept].number < other[other_kept].number => (one, other, one_kept),
+            (Some(one_kept), Some(other_kept)) if one[one_kept].number < other[other_kept].number => {
+                (one, other, one_kept)
+            }
             (Some(_), Some(other_kept)) => (other, one, other_kept),
             (None, None) => return None,
         };
@@ -196,16 +198,23 @@ impl Suspects<'_> {
     /// A trail that passes a read of what nobody has stored since the block was allocated ends there.
     fn blame_unset(&self, trails: &mut [Trail]) {
         for trail in trails {
-            let steps = trail.path.iter().enumerate().skip(1).filter(|(_, step)| step.memory.is_some() && !stores(step));
+            let steps =
+                trail.path.iter().enumerate().skip(1).filter(|(_, step)| step.memory.is_some() && !stores(step));
             let pairs: Vec<(usize, &Definition, &Definition)> = steps
                 .flat_map(|(position, read)| {
                     let written = read.values.iter().filter_map(|number| self.slice.get(*number));
                     written.filter(|written| stores(written)).map(move |written| (position, read, written))
                 })
                 .collect();
-            let reads: Vec<(&Definition, &Definition)> = pairs.iter().map(|(_, read, written)| (*read, *written)).collect();
+            let reads: Vec<(&Definition, &Definition)> =
+                pairs.iter().map(|(_, read, written)| (*read, *written)).collect();
             let are_unset = self.checks.are_unset(&reads);
-            let first = pairs.iter().zip(are_unset).filter(|(_, is_unset)| *is_unset).map(|((position, ..), _)| *position).min();
+            let first = pairs
+                .iter()
+                .zip(are_unset)
+                .filter(|(_, is_unset)| *is_unset)
+                .map(|((position, ..), _)| *position)
+                .min();
             if let Some(position) = first {
                 *trail = unset(&trail.path[..=position]);
             }

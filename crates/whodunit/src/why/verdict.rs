@@ -23,7 +23,8 @@ pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding
     let class = class_of(rounds, sites);
     // Of memory errors, the first one counts; what others came to is its consequence.
     let n_causes = if last.is_checked() { 1 } else { last.trails.len() };
-    let causes: Vec<Cause> = last.trails.iter().zip(&last.stacks).take(n_causes).map(|(trail, stack)| cause(trail, stack, sites)).collect();
+    let causes: Vec<Cause> =
+        last.trails.iter().zip(&last.stacks).take(n_causes).map(|(trail, stack)| cause(trail, stack, sites)).collect();
     let place = causes.first().map(|cause| words_for(&cause.place)).unwrap_or_default();
     let title = format!("{place} {}", deed(class));
     let mut finding = match rounds.calm.as_ref().map(|outcome| &outcome.ending) {

@@ -244,7 +244,11 @@ impl History {
             copies: node.copies,
             system_call: node.system_call,
             overwrites: if self.node(node.overwrites).is_some() { node.overwrites } else { 0 },
-            return_below: if node.beyond == 0 { 0 } else { node.address + u64::from(node.size) - u64::from(node.beyond) },
+            return_below: if node.beyond == 0 {
+                0
+            } else {
+                node.address + u64::from(node.size) - u64::from(node.beyond)
+            },
             decided: if self.node(node.decided).is_some() { node.decided } else { 0 },
             value: node.value,
             values: self.numbers(&sources.values),
@@ -311,6 +315,23 @@ mod tests {
         assert_eq!(seen, [(second, 1, 5, 2), (other, 2, 9, 1), (first, 1, 5, 1)]);
         assert_eq!((&told[0].values, &told[0].addresses), (&vec![first], &vec![other]));
         assert_eq!(told[2].values, [0], "older than all that is known");
+    }
+
+    #[test]
+    fn what_was_overwritten_and_what_decided_are_told_too() {
+        let mut history = History::default();
+        let first = history.push(1, 1, at(0x10), &sources(&[], &[]));
+        let over = history.push(1, 1, Node { overwrites: first, ..at(0x20) }, &sources(&[], &[]));
+        let branch = history.push(1, 1, at(0x30), &sources(&[], &[]));
+        let constant = history.push(1, 1, Node { decided: branch, ..at(0x40) }, &sources(&[], &[]));
+        let last = history.push(1, 1, at(0x50), &sources(&[constant, over], &[]));
+        let told = history.behind([last].into());
+        let numbers: Vec<u32> = told.iter().map(|told| told.number).collect();
+        assert_eq!(numbers, [last, constant, branch, over, first]);
+        assert_eq!(
+            (told[0].values.as_slice(), told[1].decided, told[3].overwrites),
+            (&[constant, over][..], branch, first)
+        );
     }
 
     #[test]

@@ -73,7 +73,8 @@ impl Memory {
         while address < range.end {
             let end = range.end.min((address / PAGE + 1) * PAGE);
             let first = (address % PAGE) as usize;
-            let writers = self.pages.get(&(address / PAGE)).map(|page| &page.writers[first..first + (end - address) as usize]);
+            let writers =
+                self.pages.get(&(address / PAGE)).map(|page| &page.writers[first..first + (end - address) as usize]);
             last = last.max(writers.and_then(|writers| writers.iter().copied().max()).unwrap_or(0));
             address = end;
         }
