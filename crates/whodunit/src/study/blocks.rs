@@ -32,7 +32,7 @@ pub struct Judged {
     pub meant: Option<Block>,
     /// The block that it was in, and that has been given back.
     pub freed: Option<Block>,
-    /// The block was allocated after the last access that came before.
+    /// The block that the pointer leads to was allocated after the last access that came before.
     pub is_newer: bool,
 }
 
@@ -75,10 +75,13 @@ impl BlocksAt {
         let Question { address, base, .. } = self.questions[position];
         let freed = self.freed.range(..=address).next_back().map(|(_, block)| *block);
         let block = self.blocks.at(address).copied();
-        let born = block.and_then(|block| self.born.get(&block.address));
+        let meant = base.and_then(|base| self.blocks.at(base)).copied();
+        // Without a pointer, the address stands for itself.
+        let pointed = if base.is_some() { meant } else { block };
+        let born = pointed.and_then(|block| self.born.get(&block.address));
         self.judged[position] = Judged {
             block,
-            meant: base.and_then(|base| self.blocks.at(base)).copied(),
+            meant,
             freed: freed.filter(|block| address - block.address < block.size),
             is_newer: born.zip(self.before[position]).is_some_and(|(born, before)| *born >= before),
         };

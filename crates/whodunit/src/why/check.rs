@@ -158,7 +158,7 @@ fn heap(judged: &Judged, memory: &Accessed) -> Check {
             (Some(Class::HeapOverflow), format!("{distance} bytes before a block of {} bytes", meant.size))
         }
         Judged { block: Some(block), .. } => {
-            (None, format!("{} bytes into a block of {} bytes", last - block.address, block.size))
+            (None, format!("{} bytes into a block of {} bytes", last.saturating_sub(block.address), block.size))
         }
         _ => (None, "on the heap".to_owned()),
     };
