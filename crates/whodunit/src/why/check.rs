@@ -108,21 +108,27 @@ impl Checks<'_> {
 
     fn global(&self, memory: &Accessed, base: Option<Base>) -> Check {
         let (first, last) = bytes(memory);
-        let written = self.sites.symbol(last);
-        let text = written.as_ref().map_or_else(|| "among global variables".to_owned(), ToString::to_string);
         let base = base.map(|base| base.value);
         // Beyond what is known of variables, neighbours tell nothing.
         let meant = base.and_then(|base| self.sites.symbol(base));
         let meant = meant.filter(|meant| meant.offset < meant.size && !is_library(&meant.module));
-        let Some((meant, base)) = meant.zip(base) else { return Check { text: Some(text), ..Check::default() } };
+        let Some((meant, base)) = meant.zip(base) else {
+            return Check { text: Some(self.among_globals(first)), ..Check::default() };
+        };
         let range = base - meant.offset..base - meant.offset + meant.size;
         // A pointer to the end of the variable before looks like one to the next.
         let is_end = meant.offset == 0 && last < base;
         if is_end || range.contains(&first) && range.contains(&last) {
-            return Check { text: Some(text), name: Some(meant.name), class: None };
+            return Check { text: Some(self.among_globals(first)), name: Some(meant.name), class: None };
         }
-        let text = Some(format!("{text}, beyond `{}`", meant.name));
+        let reached = self.among_globals(if range.contains(&first) { last } else { first });
+        let text = Some(format!("{reached}, beyond `{}`", meant.name));
         Check { class: Some(Class::GlobalOverflow), text, name: Some(meant.name) }
+    }
+
+    fn among_globals(&self, address: u64) -> String {
+        let symbol = self.sites.symbol(address);
+        symbol.map_or_else(|| "among global variables".to_owned(), |symbol| symbol.to_string())
     }
 }
 
