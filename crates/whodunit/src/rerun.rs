@@ -5,7 +5,7 @@
 
 mod places;
 mod prepare;
-mod structures;
+pub mod structures;
 mod text;
 mod told;
 

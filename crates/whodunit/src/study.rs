@@ -45,8 +45,8 @@ pub enum Study {
     Pairs(pairs::Wanted),
     /// Patterns of accesses to one location.
     Patterns(Scope),
-    /// The blocks of the heap at the moment of a store.
-    BlocksAt(blocks::Question),
+    /// The blocks of the heap at the moments of some accesses.
+    BlocksAt(Vec<blocks::Question>),
 }
 
 /// A listener that has something to say in the end.
@@ -83,8 +83,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             let student = pairs::collect(wanted, recording, log, &mut functions);
             Box::new(Studying::new(student, functions, detail))
         }
-        Study::BlocksAt(question) => {
-            Box::new(Studying::new(blocks::BlocksAt::new(question), functions, Detail::Accesses))
+        Study::BlocksAt(questions) => {
+            Box::new(Studying::new(blocks::BlocksAt::new(questions), functions, Detail::Accesses))
         }
     }
 }

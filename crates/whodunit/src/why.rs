@@ -6,15 +6,21 @@
 
 mod chain;
 mod check;
+mod endings;
+mod groups;
 mod rounds;
 mod sites;
+mod slice;
+mod suspects;
 mod verdict;
 
 use crate::findings_output;
 use crate::pack;
 use crate::recordings::{Trouble, conclude, name_of};
 use crate::show;
+use check::Checks;
 use clap::Args;
+use endings::{ABORT, CRASHES};
 use program::source::SourceCache;
 use rounds::{Crash, Rounds};
 use sites::Sites;
@@ -27,16 +33,18 @@ use trace::{Recording, Store};
 const AFTER_HELP: &str = "\
 A crash is often far from its cause. The value that the program crashed on is followed back to the instruction that
 made it; the recording runs again without that instruction and all that depends on it; and so on, until nothing
-crashes any more. The last statement that was left out is where memory was first corrupted.
+crashes any more. The last statement that was left out is where memory was first corrupted. A store that the memory
+check shows to go astray is the answer at once.
 
 EXIT STATUS:
-  1  there is a diagnosis
+  1  there is a diagnosis, of at least one recording
   2  the command line is wrong
   3  the recording did not crash, cannot be replayed, or nothing was found
 
 EXAMPLES:
   whodunit why latest
   whodunit why server-3 --format json
+  whodunit why server-3 server-7 server-9
   whodunit why latest -o why.html";
 
 const NOTES: [&str; 2] = [
@@ -44,15 +52,12 @@ const NOTES: [&str; 2] = [
     "Corruption that nothing crashes on is not seen.",
 ];
 
-/// Faults of the program's own.
-const CRASHES: [i32; 4] = [4, 7, 8, 11];
-
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
-    #[arg(value_name = "REC")]
-    recording: OsString,
+    /// The recording: a name that `whodunit ls` shows, a path, or `latest`; several are grouped by their causes
+    #[arg(value_name = "REC", required = true)]
+    recordings: Vec<OsString>,
     /// Of this process or program, by the number that `whodunit show` gives it, instead of the first that crashed
     #[arg(long, value_name = "N")]
     process: Option<u32>,
@@ -63,17 +68,31 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let found = arguments.output.prepare().and_then(|output| Ok((output, find(arguments)?)));
     match found {
-        Ok((output, (findings, recording))) => {
+        Ok((output, Diagnosis { findings, recording })) => {
             output.give(&findings, SourceCache::with_copies(pack::copies_of(&recording)))
         }
         Err(trouble) => conclude(Err(trouble)),
     }
 }
 
-fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
-    let recording = pack::open(&arguments.recording).map_err(Trouble::Refused)?;
+/// What is to be said of a recording.
+pub struct Diagnosis {
+    findings: Findings,
+    recording: Recording,
+}
+
+fn find(arguments: &Arguments) -> Result<Diagnosis, Trouble> {
+    let diagnosed = |name: &OsString| (name.to_string_lossy().into_owned(), diagnose(name, arguments.process));
+    match arguments.recordings.as_slice() {
+        [only] => diagnose(only, arguments.process),
+        several => groups::grouped(several.iter().map(diagnosed).collect()),
+    }
+}
+
+fn diagnose(name: &OsString, process: Option<u32>) -> Result<Diagnosis, Trouble> {
+    let recording = pack::open(name).map_err(Trouble::Refused)?;
     pack::warn_of_processor(&recording);
-    let logs = arguments.process.map_or_else(|| recording.logs().to_vec(), |log| vec![log]);
+    let logs = process.map_or_else(|| recording.logs().to_vec(), |log| vec![log]);
     let ends: Vec<(u32, Ended)> = logs.iter().filter_map(|log| Some((*log, ended(&recording, *log)?))).collect();
     let Some((log, crash)) = ends.iter().find_map(|(log, ended)| Some((*log, ended.crash()?))) else {
         return Err(Trouble::Refused(no_crash(&ends)));
@@ -86,11 +105,15 @@ fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
     let mut findings = Findings::new("why", &recorded.program());
     findings.recording = Some(name.clone());
     let sites = Sites::new(&recorded.space);
-    let rounds = Rounds::go(folder, log, crash, &sites)?;
+    let rounds = Rounds::go(crash, &Checks { sites: &sites, folder, log })?;
     findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
-    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, folder, log }));
+    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, log }));
     findings.notes = NOTES.map(str::to_owned).to_vec();
-    Ok((findings, recording))
+    Ok(Diagnosis { findings, recording })
+}
+
+fn is_failing(signal: i32) -> bool {
+    CRASHES.contains(&signal) || signal == ABORT
 }
 
 /// How a process image ended.
@@ -103,7 +126,7 @@ struct Ended {
 impl Ended {
     fn crash(&self) -> Option<Crash> {
         match self.kind {
-            EndKind::Killed(death) if CRASHES.contains(&(death.signal as i32)) => {
+            EndKind::Killed(death) if is_failing(death.signal as i32) => {
                 Some(Crash { signal: death.signal as i32, thread: self.thread, clock: self.clock })
             }
             _ => None,
@@ -129,5 +152,7 @@ fn no_crash(ends: &[(u32, Ended)]) -> String {
         Some((_, ended)) => format!("it ended with {}", crate::recordings::ends::end_words(ended.kind)),
         None => "it has no end".to_owned(),
     };
-    format!("the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE and SIGILL back")
+    format!(
+        "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back"
+    )
 }

@@ -88,6 +88,19 @@ fn whoever_wrote_beyond_a_block_is_named() {
 }
 
 #[test]
+fn what_a_check_noticed_is_followed_back_from_there() {
+    let place = Place::new("checks", "-O0");
+    let failed = place.finding(&["./guest", LONG_NAME]);
+    assert_eq!((&failed["class"], &failed["status"]), (&json!("global-overflow"), &json!("proved")), "{failed:#}");
+    assert_eq!(failed["causes"][0]["line"], place.line("overrun"), "{failed:#}");
+    assert_eq!(failed["variable"]["name"], "label", "{failed:#}");
+    assert_eq!(failed["failure"]["at"]["line"], place.line("check"), "{failed:#}");
+    let freed = place.finding(&["./guest", "twice"]);
+    assert_eq!((&freed["class"], &freed["status"]), (&json!("double-free"), &json!("proved")), "{freed:#}");
+    assert_eq!(freed["causes"][0]["line"], place.line("release"), "{freed:#}");
+}
+
+#[test]
 fn a_run_that_did_not_crash_is_told_so() {
     let place = Place::new("table", "-O1");
     assert!(place.record(&["./guest"]).status.success());

@@ -23,16 +23,19 @@ use crate::syscalls::arguments_of;
 use calls::Begun;
 use frames::Frames;
 use guest::flow::{Control, Kind, Part, Place, Span};
-use history::{History, Node, Sources};
+use history::{History, Node, Sources, distance};
 use look::{Known, Look};
 use rustc_hash::FxHashMap;
 use shadow::{Memory, Registers, Serial};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use structures::KnownStructures;
 
 pub use history::Definition;
 pub use structures::{Region, Structures};
+
+/// An outcome tells the branches of so many functions.
+const MOST_BRANCHES: usize = 32;
 
 /// What is known of how a run came to its end.
 #[derive(Clone, Debug)]
@@ -42,9 +45,9 @@ pub struct Origins {
     pub suppressed: u64,
     /// The instruction that ended the run, or that led to where there is none.
     pub failure: Option<Definition>,
-    /// The last conditional branch of its thread.
-    pub branch: Option<u32>,
-    /// What they depend on, the latest first, and the branch.
+    /// The last conditional branch of each function that its thread is in, the innermost first.
+    pub branches: Vec<u32>,
+    /// What they depend on, the latest first, and the branches.
     pub definitions: Vec<Definition>,
 }
 
@@ -64,8 +67,6 @@ struct Thread {
     call: Option<Begun>,
     /// Its last step.
     last: Serial,
-    /// Its last conditional branch.
-    branch: Serial,
 }
 
 pub struct Scrutiny {
@@ -182,13 +183,21 @@ impl Scrutiny {
         let range = written.and_then(|operand| look.ranges[operand].first());
         let read = flow.memory.iter().position(|memory| memory.reads && !memory.writes);
         let from = read.filter(|operand| Some(*operand) != written).and_then(|operand| look.ranges[operand].first());
+        let writes = flow.memory.iter().any(|memory| memory.writes);
+        let stored = range.filter(|range| writes && !range.is_empty()).cloned();
+        let frames = self.threads.get(&look.thread).map(|thread| &thread.frames);
+        let is_constant = sources.is_empty() && flow.control == Control::Straight;
+        let slot = stored.as_ref().and_then(|stored| frames?.slot_below(stored.end - 1));
         let node = Node {
             pc: look.pc(),
             address: range.map_or(0, |range| range.start),
             size: range.map_or(0, |range| (range.end - range.start).min(u64::from(u32::MAX)) as u32),
             from: from.map_or(0, |range| range.start),
             value,
-            writes: flow.memory.iter().any(|memory| memory.writes),
+            writes,
+            decided: frames.filter(|_| is_constant).map_or(0, Frames::branch),
+            overwrites: stored.as_ref().map_or(0, |stored| self.memory.last_writer(stored.clone())),
+            beyond: stored.map_or(0, |stored| distance(stored.end - 1, slot)),
             copies: look.known.only_copies(),
             saves: look.known.saves(),
             system_call: flow.control == Control::Kernel,
@@ -214,6 +223,12 @@ impl Scrutiny {
                     }
                 }
             }
+        }
+        if flow.control == Control::Kernel {
+            // What the kernel makes of a call depends on what it is given, which is mostly this much.
+            sources
+                .values
+                .extend(calls::ARGUMENTS[..3].iter().flat_map(|number| writers(Span::general(*number as u8))));
         }
         sources.addresses = flow.addressing().flat_map(writers).collect();
         sources
@@ -278,7 +293,7 @@ impl Scrutiny {
                 let slot = look.ranges.last().and_then(|ranges| ranges.first()).map_or(0, |range| range.start);
                 thread.frames.call(context, &thread.registers, slot, look.known.instruction.next_ip());
             }
-            Control::Conditional => thread.branch = serial,
+            Control::Conditional => thread.frames.branched(serial),
             Control::Return => thread.frames.returned(context.gpr[RSP].wrapping_sub(8)),
             Control::Kernel => {
                 thread.registers.write(Span::general(RAX as u8), serial);
@@ -300,10 +315,12 @@ impl Scrutiny {
             Some(look) => self.note(&look, 0),
             None => self.threads.get(&thread).map_or(0, |thread| thread.last),
         };
-        let branch = self.threads.get(&thread).map(|thread| thread.branch).filter(|branch| *branch != 0);
-        let mut definitions = self.history.behind(BTreeSet::from_iter([Some(last), branch].into_iter().flatten()));
+        let known = self.threads.get(&thread);
+        let branches: Vec<Serial> =
+            known.map_or(Vec::new(), |thread| thread.frames.branches().take(MOST_BRANCHES).collect());
+        let mut definitions = self.history.behind(branches.iter().copied().chain([last]).collect());
         let failure = (!definitions.is_empty()).then(|| definitions.remove(0));
-        Some(Origins { steps: self.history.len(), suppressed: self.suppressed, failure, branch, definitions })
+        Some(Origins { steps: self.history.len(), suppressed: self.suppressed, failure, branches, definitions })
     }
 
     pub fn take_remarks(&mut self) -> Vec<String> {

@@ -36,10 +36,10 @@ pub struct Origins {
     pub suppressed: u64,
     /// The instruction that ended the run, or that led to where there is none.
     pub failure: Option<Definition>,
-    /// The last conditional branch of its thread, by its number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub branch: Option<u32>,
-    /// What they depend on, the latest first, and the branch.
+    /// The last conditional branch of each function that its thread is in, by their numbers, the innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<u32>,
+    /// What they depend on, the latest first, and the branches.
     pub definitions: Vec<Definition>,
 }
 
@@ -60,6 +60,9 @@ pub struct Definition {
     /// It was a system call, which made it of what came from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_call: bool,
+    /// Of a constant, the branch before it in the same function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<u32>,
     /// What it left in its first target, as far as that is a number.
     pub value: String,
     /// Numbers of the definitions that its values come from; 0 stands for all that is older.
@@ -76,6 +79,12 @@ pub struct Accessed {
     /// Where it read what it wrote, if that was in memory too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// The definition that it overwrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwrites: Option<u32>,
+    /// The return address on the stack that lies next at or below the last byte of what it wrote to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_below: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

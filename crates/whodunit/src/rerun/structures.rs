@@ -27,6 +27,9 @@ const ENDS: [&str; 14] = [
     "_Unwind_Resume",
     "longjmp",
 ];
+/// The length of a call to a constant address.
+const DIRECT_CALL: u64 = 5;
+const LONGEST_INSTRUCTION: u64 = 15;
 /// Functions are not longer.
 const LONGEST: u64 = 1 << 20;
 
@@ -86,6 +89,27 @@ impl StructuresOf {
             Some(bytes)
         };
         read().unwrap_or_default()
+    }
+
+    /// The jump by which the function that was called last before an address went on as another one; none if it did not, or
+    /// could have done so in several places.
+    pub fn tail_jump(&self, return_address: u64) -> Option<u64> {
+        let call = self.instructions(return_address.checked_sub(DIRECT_CALL)?..return_address);
+        let call = call.first().filter(|call| call.flow_control() == FlowControl::Call)?;
+        let function = self.function_around(call.near_branch_target())?;
+        let instructions = self.instructions(function.clone());
+        let mut jumps = instructions.iter().filter(|instruction| is_tail_jump(instruction, &function));
+        let jump = jumps.next()?;
+        jumps.next().is_none().then(|| jump.ip())
+    }
+
+    /// Whether an instruction makes the pointer to the stack, or one to a frame.
+    pub fn makes_stack_pointer(&self, pc: u64) -> bool {
+        let instructions = self.instructions(pc..pc + LONGEST_INSTRUCTION);
+        instructions.first().is_some_and(|instruction| {
+            let registers = (0..instruction.op_count()).map(|operand| instruction.op_register(operand));
+            instruction.is_stack_instruction() || registers.into_iter().any(|register| register == Register::RSP)
+        })
     }
 
     fn instructions(&self, range: Range<u64>) -> Vec<Instruction> {
@@ -170,6 +194,15 @@ fn stack_change(instruction: &Instruction) -> i64 {
         // A call is over when it has returned.
         _ if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) => 0,
         _ => i64::from(instruction.stack_pointer_increment()),
+    }
+}
+
+fn is_tail_jump(instruction: &Instruction, function: &Range<u64>) -> bool {
+    match instruction.flow_control() {
+        FlowControl::UnconditionalBranch => !function.contains(&instruction.near_branch_target()),
+        // Through the table of what is linked.
+        FlowControl::IndirectBranch => instruction.is_ip_rel_memory_operand(),
+        _ => false,
     }
 }
 

@@ -46,7 +46,7 @@ fn told_origins(origins: &engine::Origins) -> Origins {
         steps: origins.steps,
         suppressed: origins.suppressed,
         failure: origins.failure.as_ref().map(told_definition),
-        branch: origins.branch,
+        branches: origins.branches.clone(),
         definitions: origins.definitions.iter().map(told_definition).collect(),
     }
 }
@@ -57,6 +57,8 @@ fn told_definition(definition: &engine::Definition) -> Definition {
         size: definition.size,
         writes: definition.writes,
         from: (definition.from != 0).then(|| format!("{:#x}", definition.from)),
+        overwrites: (definition.overwrites != 0).then_some(definition.overwrites),
+        return_below: (definition.return_below != 0).then(|| format!("{:#x}", definition.return_below)),
     };
     Definition {
         number: definition.number,
@@ -67,6 +69,7 @@ fn told_definition(definition: &engine::Definition) -> Definition {
         memory: (definition.size > 0).then_some(memory),
         copies: definition.copies,
         system_call: definition.system_call,
+        decided: (definition.decided != 0).then_some(definition.decided),
         value: format!("{:#x}", definition.value),
         values: definition.values.clone(),
         addresses: definition.addresses.clone(),

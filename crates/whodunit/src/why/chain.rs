@@ -5,7 +5,8 @@
 //! its place begins with the store that put it there: when its bytes come from several stores, or it came in bulk and
 //! from nothing that was computed as a whole.
 
-use super::sites::Sites;
+use super::check::Check;
+use super::sites::{Area, Sites};
 use session::rerun::{Definition, Origins};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +19,10 @@ pub struct Trail {
     pub end: End,
     /// The way goes on beyond what is known.
     pub is_open: bool,
+    /// What the memory check says of the origin.
+    pub check: Check,
     /// Where on the path the values begin that count.
-    root: usize,
+    pub root: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +54,16 @@ pub enum Fault {
     Operands,
     /// By going where there is no code.
     Jump,
+    /// By itself, as this branch decided.
+    Abort { branch: Option<u32> },
 }
 
 impl Trail {
+    /// A way that is known up to its end.
+    pub fn new(path: Vec<Definition>, end: End) -> Trail {
+        Trail { path, end, is_open: false, check: Check::default(), root: 1 }
+    }
+
     pub fn origin(&self) -> Option<&Definition> {
         self.path.last()
     }
@@ -61,6 +71,8 @@ impl Trail {
 
 /// A pointer that is smaller is null, with an offset.
 pub const NULL_PAGE: u64 = 0x1_0000;
+/// A loop's counter is copied not more often than this from one time to the next.
+const MOST_COPIES: usize = 4;
 /// What a value is taken to be as wide as, where no access tells.
 const WORD: u64 = 8;
 
@@ -90,7 +102,8 @@ fn read_from(definition: &Definition) -> Option<(u64, u64)> {
     }
 }
 
-fn stores(definition: &Definition) -> bool {
+/// Whether a definition is a store.
+pub fn stores(definition: &Definition) -> bool {
     definition.memory.as_ref().is_some_and(|memory| memory.writes)
 }
 
@@ -99,6 +112,26 @@ fn computed(path: &[Definition]) -> Vec<Definition> {
     let is_constant = path.last().is_some_and(|last| last.values.is_empty() && !stores(last));
     let stored = path.iter().rposition(stores).filter(|position| is_constant && *position > 0);
     path[..stored.map_or(path.len(), |position| position + 1)].to_vec()
+}
+
+/// What a store of two halves that were put together in a vector register wants of one of them: nothing if it wants the
+/// other one.
+fn half_of(definition: &Definition, number: u32, wanted: Wanted) -> Option<Wanted> {
+    let size = memory(definition).map_or(0, |(_, size)| size);
+    let [low, high] = definition.values.as_slice() else { return Some(Wanted { number, ..wanted }) };
+    if size != 2 * WORD || wanted.offset % WORD + wanted.length > WORD {
+        return Some(Wanted { number, ..wanted });
+    }
+    let half = if wanted.offset < WORD { *low } else { *high };
+    (half == number).then_some(Wanted { number, offset: wanted.offset % WORD, length: wanted.length })
+}
+
+/// Each origin once: what came first is the first corruption.
+fn once_each(mut trails: Vec<Trail>) -> Vec<Trail> {
+    let mut seen = BTreeSet::new();
+    trails.retain(|trail| trail.origin().is_none_or(|origin| seen.insert(origin.number)));
+    trails.sort_by_key(|trail| trail.origin().map(|origin| origin.number));
+    trails
 }
 
 /// Where on the way back one is.
@@ -113,7 +146,13 @@ struct Wanted {
 impl<'a> Chain<'a> {
     pub fn new(origins: &'a Origins, is_whole: bool, sites: &'a Sites) -> Option<Chain<'a>> {
         let by_number = origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
-        Some(Chain { by_number, failure: origins.failure.as_ref()?, branch: origins.branch, is_whole, sites })
+        Some(Chain {
+            by_number,
+            failure: origins.failure.as_ref()?,
+            branch: origins.branches.first().copied(),
+            is_whole,
+            sites,
+        })
     }
 
     /// The ways back, each origin once. Good pointers are no suspects beside bad ones.
@@ -121,6 +160,7 @@ impl<'a> Chain<'a> {
         let roots = match fault {
             Fault::Access => &self.failure.addresses,
             Fault::Operands | Fault::Jump => &self.failure.values,
+            Fault::Abort { branch } => return branch.map_or(Vec::new(), |branch| once_each(self.decided_by(branch))),
         };
         let mut trails = self.from(roots, std::slice::from_ref(self.failure));
         if trails.iter().all(|trail| trail.end == End::Older && !trail.is_open) {
@@ -128,11 +168,16 @@ impl<'a> Chain<'a> {
         }
         let worst = trails.iter().map(|trail| self.suspicion(trail)).max();
         trails.retain(|trail| Some(self.suspicion(trail)) == worst);
-        let mut seen = BTreeSet::new();
-        trails.retain(|trail| trail.origin().is_none_or(|origin| seen.insert(origin.number)));
-        // What came first is the first corruption.
-        trails.sort_by_key(|trail| trail.origin().map(|origin| origin.number));
-        trails
+        once_each(trails)
+    }
+
+    /// The ways back from what a branch compared.
+    pub fn decided_by(&self, branch: u32) -> Vec<Trail> {
+        let Some(&branch) = self.by_number.get(&branch) else { return Vec::new() };
+        let path = [self.failure.clone(), branch.clone()];
+        let compared = branch.values.iter().filter_map(|number| self.by_number.get(number));
+        let roots: Vec<u32> = compared.flat_map(|compared| compared.values.iter().copied()).collect();
+        self.from(&roots, &path)
     }
 
     /// The ways back from some definitions.
@@ -157,12 +202,9 @@ impl<'a> Chain<'a> {
             }
         }
         if others.iter().all(|trail| trail.end == End::Older)
-            && let Some(branch) = self.branch.and_then(|branch| self.by_number.get(&branch))
+            && let Some(branch) = self.branch
         {
-            let path = [self.failure.clone(), (*branch).clone()];
-            let compared = branch.values.iter().filter_map(|number| self.by_number.get(number));
-            let roots: Vec<u32> = compared.flat_map(|compared| compared.values.iter().copied()).collect();
-            others = self.from(&roots, &path);
+            others = self.decided_by(branch);
         }
         others.retain(|trail| trail.end != End::Older || trail.is_open);
         if others.is_empty() { trails } else { others }
@@ -206,7 +248,7 @@ impl<'a> Chain<'a> {
         } else if definition.system_call {
             trails.push(self.unknown(path, false));
         } else {
-            trails.push(Trail { path: computed(path), end: End::Computed, is_open: false, root: 1 });
+            trails.push(Trail::new(computed(path), End::Computed));
         }
         path.pop();
     }
@@ -233,7 +275,7 @@ impl<'a> Chain<'a> {
                 for part in parts {
                     let origin = self.by_number.get(&part.number).map(|definition| (*definition).clone());
                     let path = path.iter().cloned().chain(origin).collect();
-                    trails.push(Trail { path, end: End::Moved, is_open: false, root: 1 });
+                    trails.push(Trail::new(path, End::Moved));
                 }
             }
         }
@@ -258,7 +300,10 @@ impl<'a> Chain<'a> {
                     Wanted { number, offset: first - address, length: end - first }
                 }
                 (Some((_, length)), None) => Wanted { number, offset: 0, length },
-                (None, _) => Wanted { number, ..wanted },
+                (None, _) => match half_of(definition, number, wanted) {
+                    Some(half) => half,
+                    None => continue,
+                },
             };
             sources.push(source);
         }
@@ -272,11 +317,32 @@ impl<'a> Chain<'a> {
         sources
     }
 
+    /// Whether a value was made of an earlier one by the same instruction: it counts.
+    pub fn is_counter(&self, definition: &Definition) -> bool {
+        let mut at = definition;
+        for _ in 0..MOST_COPIES {
+            let before =
+                at.values.iter().filter_map(|number| self.by_number.get(number)).max_by_key(|before| before.number);
+            match before {
+                Some(before) if before.pc == definition.pc => return !definition.copies,
+                Some(before) if before.copies => at = before,
+                _ => return false,
+            }
+        }
+        false
+    }
+
     /// Whether a definition stores bytes, rather than one value.
     fn is_bulk(&self, definition: &Definition) -> bool {
         let size = memory(definition).map_or(0, |(_, size)| size);
-        let is_library = self.sites.is_in_c_library(number(&definition.pc));
-        stores(definition) && definition.copies && (!matches!(size, 4 | 8) || is_library)
+        let pc = number(&definition.pc);
+        // A library that keeps a register for its caller does not bring anything.
+        let brings = self.sites.is_in_c_library(pc) && !self.sites.makes_stack_pointer(pc);
+        stores(definition) && definition.copies && (!matches!(size, 4 | 8) || brings)
+    }
+
+    fn is_on_stack(&self, definition: &Definition) -> bool {
+        memory(definition).is_some_and(|(address, _)| self.sites.area(address) == Area::Stack)
     }
 
     /// A way that ends in what is not known: the store that brought it is to blame, bulk before single values.
@@ -284,96 +350,15 @@ impl<'a> Chain<'a> {
         let is_open = is_open && !self.is_whole;
         let behind = path.iter().enumerate().skip(1);
         let bulk = behind.clone().find(|(_, definition)| self.is_bulk(definition));
-        let store = bulk.or_else(|| behind.rev().find(|(_, definition)| stores(definition)));
+        // A variable on the stack that a value was read into is no more than a copy of it.
+        let keeps = |definition: &Definition| stores(definition) && !self.is_on_stack(definition);
+        let store = bulk.or_else(|| behind.rev().find(|(_, definition)| keeps(definition)));
         match store {
-            Some((position, _)) => Trail { path: path[..=position].to_vec(), end: End::Moved, is_open, root: 1 },
-            None => Trail { path: path.to_vec(), end: End::Older, is_open, root: 1 },
+            Some((position, _)) => Trail { is_open, ..Trail::new(path[..=position].to_vec(), End::Moved) },
+            None => Trail { is_open, ..Trail::new(path.to_vec(), End::Older) },
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use program::space::AddressSpace;
-    use session::rerun::Accessed;
-
-    fn step(number: u32, copies: bool, values: &[u32], addresses: &[u32]) -> Definition {
-        Definition {
-            number,
-            thread: 1,
-            clock: 1,
-            pc: format!("{:#x}", 0x1000 + number),
-            time: 1,
-            memory: None,
-            copies,
-            system_call: false,
-            value: "0x41414141".to_owned(),
-            values: values.to_vec(),
-            addresses: addresses.to_vec(),
-        }
-    }
-
-    fn at(address: u64, size: u32, writes: bool, step: Definition) -> Definition {
-        Definition { memory: Some(Accessed { address: format!("{address:#x}"), size, writes, from: None }), ..step }
-    }
-
-    /// The origins of a crash on the value of the latest definition, and why they are.
-    fn origins(definitions: Vec<Definition>, is_whole: bool) -> Vec<(u32, End, bool)> {
-        let failure = step(99, true, &[], &[definitions[0].number]);
-        let origins = Origins { steps: 0, suppressed: 0, failure: Some(failure), branch: None, definitions };
-        let sites = Sites::new(&AddressSpace::new(Vec::new()));
-        let trails = Chain::new(&origins, is_whole, &sites).expect("it failed").trails(Fault::Access);
-        trails
-            .iter()
-            .map(|trail| (trail.origin().map_or(0, |origin| origin.number), trail.end, trail.is_open))
-            .collect()
-    }
-
-    #[test]
-    fn copies_lead_to_what_was_computed() {
-        let load = at(0x100, 8, false, step(4, true, &[3], &[]));
-        let store = at(0x100, 8, true, step(3, true, &[2], &[]));
-        let sum = step(2, false, &[1], &[]);
-        assert_eq!(origins(vec![load, store, sum, step(1, false, &[], &[])], true), [(2, End::Computed, false)]);
-    }
-
-    #[test]
-    fn a_constant_counts_where_it_is_stored() {
-        let load = at(0x100, 8, false, step(4, true, &[3], &[]));
-        let store = at(0x100, 8, true, step(3, true, &[2], &[]));
-        assert_eq!(origins(vec![load, store, step(2, false, &[], &[])], true), [(3, End::Computed, false)]);
-    }
-
-    #[test]
-    fn whoever_stored_a_part_is_to_blame() {
-        let load = at(0x100, 8, false, step(9, true, &[2, 3, 4], &[]));
-        let whole = at(0x100, 8, true, step(2, true, &[1], &[]));
-        let parts = [3, 4].map(|number| at(0x100 + u64::from(number), 1, true, step(number, true, &[0], &[])));
-        let [one, other] = parts;
-        let expected = [(3, End::Moved, false), (4, End::Moved, false)];
-        assert_eq!(origins(vec![load, other, one, whole, step(1, false, &[], &[])], true), expected);
-    }
-
-    #[test]
-    fn bytes_of_wide_copies_are_told_apart() {
-        let load = at(0x108, 8, false, step(9, true, &[8], &[]));
-        let store = at(0x100, 16, true, step(8, true, &[7], &[]));
-        let wide = at(0x200, 16, false, step(7, true, &[3, 4], &[]));
-        let halves = [3, 4]
-            .map(|number: u32| at(0x200 + 8 * u64::from(number - 3), 8, true, step(number, true, &[number - 2], &[])));
-        let [low, high] = halves;
-        let made = [1, 2].map(|number| step(number, false, &[5], &[]));
-        let [first, second] = made;
-        let all = vec![load, store, wide, high, low, second, first];
-        assert_eq!(origins(all, true), [(2, End::Computed, false)]);
-    }
-
-    #[test]
-    fn what_nobody_stored_is_suspect_for_its_address() {
-        let load = at(0x100, 8, false, step(4, true, &[0], &[3]));
-        let index = step(3, false, &[2], &[]);
-        assert_eq!(origins(vec![load.clone(), index.clone()], true), [(3, End::Computed, false)]);
-        assert_eq!(origins(vec![load, index], false), [(4, End::Older, true)], "more may be known");
-    }
-}
+mod tests;

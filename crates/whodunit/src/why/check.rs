@@ -1,106 +1,207 @@
-//! The memory check of the instant at which something was first corrupted: whose memory the store was meant for, and whose
-//! it wrote to.
+//! The memory check of the instants at which something was stored or read: whose memory an access was meant for, and whose
+//! it was.
+//!
+//! An access is meant for the object that its address was made of: a block of the heap as it was then, a global variable,
+//! or a frame of the stack. May miss: overruns from one variable of a frame or a block to the next, and what the pointer
+//! was made of if that is older than all that is known.
 
-use super::chain::{End, Trail, number};
-use super::sites::{Area, Sites};
+use super::chain::number;
+use super::sites::{Area, Sites, is_library};
+use super::slice::{Base, Slice};
 use crate::inquiry::{self, Subject, Task};
 use crate::study::Study;
-use crate::study::blocks::{Judged, Question};
-use session::rerun::{Definition, Origins};
-use std::collections::BTreeMap;
+use crate::study::blocks::{Judged, Question, Spot};
+use session::rerun::{Accessed, Definition};
 use std::path::Path;
 use trace::finding::Class;
 
 /// What a check has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
+    /// None if the access does what it may.
     pub class: Option<Class>,
     /// Where the memory lies, as the end of a sentence.
     pub text: Option<String>,
+    /// The variable that the access was meant for.
+    pub name: Option<String>,
 }
 
-/// Checks the store at the end of a trail.
-pub fn check(trail: &Trail, origins: &Origins, sites: &Sites, folder: &Path, log: u32) -> Check {
-    let stored =
-        trail.origin().and_then(|origin| Some((origin, origin.memory.as_ref().filter(|memory| memory.writes)?)));
-    let Some((origin, memory)) = stored else { return Check { class: None, text: None } };
-    // A wide store may have begun in the right place: what counts is the memory that was read from then.
-    let read = trail.path.iter().rev().nth(1).and_then(|read| read.memory.as_ref()).filter(|read| !read.writes);
-    let stored = number(&memory.address)..number(&memory.address) + u64::from(memory.size);
-    let read = read.map(|read| number(&read.address)).filter(|read| stored.contains(read));
-    let address = read.unwrap_or(stored.start);
-    let base = base_of(origin, origins, sites);
-    match sites.area(address) {
-        Area::Heap => {
-            let question = Question { pc: number(&origin.pc), address, base };
-            heap(&blocks_at(question, folder, log), address)
+/// Checks accesses to memory of the process image in `log`.
+pub struct Checks<'a> {
+    pub sites: &'a Sites,
+    pub folder: &'a Path,
+    pub log: u32,
+}
+
+/// The first and the last byte of an access.
+fn bytes(memory: &Accessed) -> (u64, u64) {
+    let first = number(&memory.address);
+    (first, first + u64::from(memory.size.max(1)) - 1)
+}
+
+impl Checks<'_> {
+    /// Checks each store for whether it is in bounds of what its pointer was meant for.
+    pub fn stores(&self, stores: &[&Definition], slice: &Slice<'_>) -> Vec<Check> {
+        let bases: Vec<Option<Base>> = stores.iter().map(|store| slice.base_of(store)).collect();
+        let mut questions = Vec::new();
+        for (store, base) in stores.iter().zip(&bases) {
+            let Some(memory) = &store.memory else { continue };
+            if self.sites.area(bytes(memory).0) == Area::Heap && !is_beyond_frame(memory, *base) {
+                questions.push(Question {
+                    pc: number(&store.pc),
+                    address: bytes(memory).1,
+                    base: base.map(|base| base.value),
+                    since: base.and_then(|base| base.stored),
+                });
+            }
         }
-        Area::Global => global(address, base, trail.end, sites),
-        Area::Stack if trail.end == End::Moved => {
-            Check { class: Some(Class::StackOverflow), text: Some("on the stack".to_owned()) }
+        let mut judged = self.ask(questions).into_iter();
+        let check = |(store, base): (&&Definition, &Option<Base>)| {
+            let Some(memory) = &store.memory else { return Check::default() };
+            match self.sites.area(bytes(memory).0) {
+                _ if is_beyond_frame(memory, *base) => beyond_frame(),
+                Area::Heap => self.on_heap(&judged.next().unwrap_or_default(), memory),
+                Area::Global => self.global(memory, *base),
+                Area::Stack => Check { text: Some("on the stack".to_owned()), ..Check::default() },
+                Area::Nowhere => Check::default(),
+            }
+        };
+        // A heap's answer is taken for every access there, in order.
+        stores.iter().zip(&bases).map(check).collect()
+    }
+
+    /// Which of some reads find what was left by an earlier block in the same memory; each with who wrote that.
+    pub fn are_unset(&self, reads: &[(&Definition, &Definition)]) -> Vec<bool> {
+        let question = |(read, written): &(&Definition, &Definition)| {
+            let address = read.memory.as_ref().map_or(0, |memory| number(&memory.address));
+            let since = Some(Spot { pc: number(&written.pc), address });
+            Question { pc: number(&read.pc), address, base: None, since }
+        };
+        self.ask(reads.iter().map(question).collect()).iter().map(|judged| judged.is_newer).collect()
+    }
+
+    /// A replay that cannot answer leaves the class open.
+    fn ask(&self, questions: Vec<Question>) -> Vec<Judged> {
+        let n_questions = questions.len();
+        if n_questions == 0 {
+            return Vec::new();
         }
-        Area::Stack => Check { class: None, text: Some("on the stack".to_owned()) },
-        Area::Nowhere => Check { class: None, text: None },
+        let subject = Subject { folder: self.folder, log: self.log, until: None };
+        let task = Task::Study { study: Study::BlocksAt(questions), allocators: Vec::new() };
+        let answer = inquiry::ask(&subject, &task);
+        let judged: Option<Vec<Judged>> = answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
+        judged.filter(|judged| judged.len() == n_questions).unwrap_or_else(|| vec![Judged::default(); n_questions])
+    }
+
+    /// What a block tells, and where it was allocated: its size may be the mistake.
+    fn on_heap(&self, judged: &Judged, memory: &Accessed) -> Check {
+        let check = heap(judged, memory);
+        let meant = judged.meant.filter(|_| check.class == Some(Class::HeapOverflow));
+        let frames = meant.map(|meant| self.sites.frames(meant.site.saturating_sub(1)));
+        let line = frames.as_ref().and_then(|frames| frames.first()).and_then(|frame| {
+            let file = frame.file.as_ref()?.file_name()?.to_string_lossy();
+            Some(format!("{file}:{}", frame.line?))
+        });
+        let allocated = line.map_or_else(String::new, |line| format!(" that was allocated at {line}"));
+        Check { text: check.text.map(|text| text + &allocated), ..check }
+    }
+
+    fn global(&self, memory: &Accessed, base: Option<Base>) -> Check {
+        let (first, last) = bytes(memory);
+        let base = base.map(|base| base.value);
+        // Beyond what is known of variables, neighbours tell nothing.
+        let meant = base.and_then(|base| self.sites.symbol(base));
+        let meant = meant.filter(|meant| meant.offset < meant.size && !is_library(&meant.module));
+        let Some((meant, base)) = meant.zip(base) else {
+            return Check { text: Some(self.among_globals(first)), ..Check::default() };
+        };
+        let range = base - meant.offset..base - meant.offset + meant.size;
+        // A pointer to the end of the variable before looks like one to the next.
+        let is_end = meant.offset == 0 && last < base;
+        if is_end || range.contains(&first) && range.contains(&last) {
+            return Check { text: Some(self.among_globals(first)), name: Some(meant.name), class: None };
+        }
+        let reached = self.among_globals(if range.contains(&first) { last } else { first });
+        let text = Some(format!("{reached}, beyond `{}`", meant.name));
+        Check { class: Some(Class::GlobalOverflow), text, name: Some(meant.name) }
+    }
+
+    fn among_globals(&self, address: u64) -> String {
+        let symbol = self.sites.symbol(address);
+        symbol.map_or_else(|| "among global variables".to_owned(), |symbol| symbol.to_string())
     }
 }
 
-/// A replay that cannot answer leaves the class open.
-fn blocks_at(question: Question, folder: &Path, log: u32) -> Judged {
-    let subject = Subject { folder, log, until: None };
-    let answer = inquiry::ask(&subject, &Task::Study { study: Study::BlocksAt(question), allocators: Vec::new() });
-    answer.ok().and_then(|answer| serde_json::from_value(answer).ok()).unwrap_or_default()
+/// Whether a return address lies between what a store was meant for and what it wrote to.
+fn is_beyond_frame(memory: &Accessed, base: Option<Base>) -> bool {
+    let return_address = memory.return_below.as_deref().map(number);
+    let last = bytes(memory).1;
+    base.zip(return_address).is_some_and(|(base, slot)| base.value <= slot && slot <= last)
 }
 
-fn heap(judged: &Judged, address: u64) -> Check {
+fn beyond_frame() -> Check {
+    let text = "on the stack, beyond the frame of the variable that the pointer was made of";
+    Check { class: Some(Class::StackOverflow), text: Some(text.to_owned()), name: None }
+}
+
+fn heap(judged: &Judged, memory: &Accessed) -> Check {
+    let (first, last) = bytes(memory);
     let (class, text) = match judged {
         Judged { block: None, freed: Some(block), .. } => {
             let text = format!("in a block of {} bytes that had been given back", block.size);
             (Some(Class::UseAfterFree), text)
         }
-        Judged { meant: Some(meant), .. } if !(meant.address..meant.address + meant.size).contains(&address) => {
-            let end = meant.address + meant.size;
-            let (distance, side) =
-                if address >= end { (address - end, "past the end of") } else { (meant.address - address, "before") };
-            (Some(Class::HeapOverflow), format!("{distance} bytes {side} a block of {} bytes", meant.size))
+        Judged { is_newer: true, block: Some(block), .. } => {
+            let text = format!("in a block of {} bytes that took the place of another", block.size);
+            (Some(Class::UseAfterFree), text)
+        }
+        Judged { meant: Some(meant), .. } if last >= meant.address + meant.size => {
+            let distance = first.saturating_sub(meant.address + meant.size);
+            (Some(Class::HeapOverflow), format!("{distance} bytes past the end of a block of {} bytes", meant.size))
+        }
+        Judged { meant: Some(meant), .. } if first < meant.address => {
+            let distance = meant.address - first;
+            (Some(Class::HeapOverflow), format!("{distance} bytes before a block of {} bytes", meant.size))
         }
         Judged { block: Some(block), .. } => {
-            (None, format!("{} bytes into a block of {} bytes", address - block.address, block.size))
+            (None, format!("{} bytes into a block of {} bytes", last.saturating_sub(block.address), block.size))
         }
-        _ => (Some(Class::HeapOverflow), "between blocks of the heap".to_owned()),
+        _ => (None, "on the heap".to_owned()),
     };
-    Check { class, text: Some(text) }
+    Check { class, text: Some(text), name: None }
 }
 
-fn global(address: u64, base: Option<u64>, end: End, sites: &Sites) -> Check {
-    let (written, meant) = (sites.symbol(address), base.and_then(|base| sites.symbol(base)));
-    let is_other = match (&written, &meant) {
-        (Some(written), Some(meant)) => written.name != meant.name || meant.offset >= meant.size.max(1),
-        _ => end == End::Moved,
-    };
-    let text = match (written, meant.filter(|_| is_other)) {
-        (Some(written), Some(meant)) => format!("{written}, beyond `{}`", meant.name),
-        (Some(written), None) => written.to_string(),
-        (None, _) => "among global variables".to_owned(),
-    };
-    Check { class: is_other.then_some(Class::GlobalOverflow), text: Some(text) }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naming::Block;
 
-/// The pointer that a store's address was made of: the earliest one known on the way back.
-fn base_of(origin: &Definition, origins: &Origins, sites: &Sites) -> Option<u64> {
-    let by_number: BTreeMap<u32, &Definition> =
-        origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
-    let pointer = |numbers: &[u32]| {
-        let known = numbers.iter().filter_map(|number| by_number.get(number).copied());
-        known.filter(|definition| sites.is_mapped(number(&definition.value))).max_by_key(|definition| definition.number)
-    };
-    let is_library = |definition: &Definition| sites.is_in_c_library(number(&definition.pc));
-    let mut at = pointer(&origin.addresses)?;
-    // A library that was given the pointer is left; one that made it is not entered.
-    while let Some(before) = pointer(&at.values).filter(|before| before.number < at.number) {
-        let was_inside = is_library(at);
-        at = before;
-        if is_library(at) && !was_inside {
-            break;
-        }
+    fn written(address: u64, size: u32, return_below: Option<u64>) -> Accessed {
+        let return_below = return_below.map(|slot| format!("{slot:#x}"));
+        Accessed { address: format!("{address:#x}"), size, writes: true, from: None, overwrites: None, return_below }
     }
-    Some(number(&at.value))
+
+    #[test]
+    fn a_return_address_between_a_pointer_and_its_store_is_crossed() {
+        let base = |value| Some(Base { value, stored: None });
+        assert!(is_beyond_frame(&written(0x1000, 8, Some(0x1000)), base(0xf00)));
+        assert!(is_beyond_frame(&written(0xff0, 32, Some(0x1000)), base(0xf00)), "with its last bytes");
+        assert!(!is_beyond_frame(&written(0x1010, 8, Some(0x1000)), base(0x1008)), "a variable of the caller");
+        assert!(!is_beyond_frame(&written(0xff0, 8, None), base(0xf00)));
+    }
+
+    #[test]
+    fn blocks_tell_what_a_store_was_meant_for() {
+        let block = |address, size| Some(Block { address, size, site: 0 });
+        let class = |judged: Judged, address| heap(&judged, &written(address, 4, None)).class;
+        let meant = Judged { meant: block(0x100, 16), block: block(0x120, 16), ..Judged::default() };
+        assert_eq!(class(meant.clone(), 0x120), Some(Class::HeapOverflow));
+        assert_eq!(class(meant.clone(), 0x10c), None);
+        assert_eq!(class(meant, 0x10d), Some(Class::HeapOverflow), "the last byte counts");
+        let freed = Judged { freed: block(0x100, 16), ..Judged::default() };
+        assert_eq!(class(freed, 0x104), Some(Class::UseAfterFree));
+        let retaken = Judged { block: block(0x100, 16), is_newer: true, ..Judged::default() };
+        assert_eq!(class(retaken, 0x104), Some(Class::UseAfterFree));
+        assert_eq!(class(Judged::default(), 0x104), None);
+    }
 }

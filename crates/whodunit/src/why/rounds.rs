@@ -1,10 +1,12 @@
 //! The rounds of a diagnosis: run, see what crashes, suppress where its value came from, and again.
 
-use super::chain::{Chain, End, Fault, Trail};
-use super::sites::Sites;
+use super::chain::{End, Trail};
+use super::check::Checks;
+use super::endings::is_failure;
+use super::suspects;
 use crate::recordings::Trouble;
 use crate::rerun::carry_out;
-use session::rerun::{Definition, Ending, Frame, Outcome, Plan, Point, Step};
+use session::rerun::{Definition, Frame, Outcome, Plan, Point, Step};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,6 +33,13 @@ pub struct Round {
     pub stacks: Vec<Vec<Frame>>,
 }
 
+impl Round {
+    /// Whether the memory check has found something.
+    pub fn is_checked(&self) -> bool {
+        self.trails.iter().any(|trail| trail.check.class.is_some())
+    }
+}
+
 pub struct Rounds {
     pub crash: Crash,
     pub rounds: Vec<Round>,
@@ -52,11 +61,11 @@ struct Runner<'a> {
 }
 
 impl Rounds {
-    pub fn go(folder: &Path, log: u32, crash: Crash, sites: &Sites) -> Result<Rounds, Trouble> {
-        let mut runner = Runner { folder, log, crash, n_runs: 0, steps: 0 };
+    pub fn go(crash: Crash, checks: &Checks<'_>) -> Result<Rounds, Trouble> {
+        let mut runner = Runner { folder: checks.folder, log: checks.log, crash, n_runs: 0, steps: 0 };
         let mut points: Vec<Step> = Vec::new();
         let mut rounds = Vec::new();
-        let (mut from, mut outcome, mut trails) = runner.crash(FIRST_WINDOW, &points, sites)?;
+        let (mut from, mut outcome, mut trails) = runner.crash(FIRST_WINDOW, &points, checks)?;
         let calm = loop {
             if trails.iter().all(|trail| trail.end == End::Older) || rounds.len() == MOST_ROUNDS {
                 break None;
@@ -70,8 +79,8 @@ impl Rounds {
             }
             points.extend(new);
             rounds.push(Round { outcome, trails, stacks });
-            (from, outcome, trails) = runner.crash(crash.clock - from, &points, sites)?;
-            if !is_crash(&outcome) {
+            (from, outcome, trails) = runner.crash(crash.clock - from, &points, checks)?;
+            if !is_failure(&outcome) {
                 break Some(outcome);
             }
         };
@@ -81,6 +90,11 @@ impl Rounds {
         }
         let plan = Plan { limit: Some(LIMIT), ..Plan::new(points) };
         Ok(Rounds { crash, rounds, calm, plan, n_runs: runner.n_runs, steps: runner.steps })
+    }
+
+    /// The round that tells the cause: the last one in which the memory check found something, or else the last one.
+    pub fn guilty(&self) -> &Round {
+        self.rounds.iter().rev().find(|round| round.is_checked()).unwrap_or(&self.rounds[self.rounds.len() - 1])
     }
 
     pub fn summary(&self) -> String {
@@ -96,15 +110,15 @@ impl Runner<'_> {
         &mut self,
         mut window: u64,
         points: &[Step],
-        sites: &Sites,
+        checks: &Checks<'_>,
     ) -> Result<(u64, Outcome, Vec<Trail>), Trouble> {
         loop {
             let from = self.crash.clock.saturating_sub(window);
             let outcome = self.run(from, points, None)?;
-            if !is_crash(&outcome) {
+            if !is_failure(&outcome) {
                 return Ok((from, outcome, Vec::new()));
             }
-            let trails = chain_of(&outcome, from, sites);
+            let trails = suspects::trails(&outcome, from == 0, checks);
             let is_enough = !trails.is_empty() && trails.iter().all(|trail| !trail.is_open);
             if is_enough || from == 0 {
                 return Ok((from, outcome, trails));
@@ -158,27 +172,5 @@ fn point(definition: &Definition) -> Step {
         clock: Some(definition.clock),
         time: definition.time,
         dependents: true,
-    }
-}
-
-fn is_crash(outcome: &Outcome) -> bool {
-    matches!(outcome.ending, Ending::Killed { signal, .. } if super::CRASHES.contains(&signal))
-}
-
-/// The ways back from a crash, in a run whose data were followed from a clock on.
-fn chain_of(outcome: &Outcome, from: u64, sites: &Sites) -> Vec<Trail> {
-    let Some(origins) = &outcome.origins else { return Vec::new() };
-    let Some(chain) = Chain::new(origins, from == 0, sites) else { return Vec::new() };
-    chain.trails(fault_of(outcome))
-}
-
-pub fn fault_of(outcome: &Outcome) -> Fault {
-    let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
-    let pc = thread.and_then(|thread| thread.stack.first()).map(|frame| frame.pc.as_str());
-    let failing = outcome.origins.as_ref().and_then(|origins| origins.failure.as_ref());
-    match (&outcome.ending, failing) {
-        (_, Some(failing)) if pc.is_some_and(|pc| pc != failing.pc) => Fault::Jump,
-        (Ending::Killed { address: Some(_), .. }, _) => Fault::Access,
-        _ => Fault::Operands,
     }
 }

@@ -1,5 +1,6 @@
 //! What is known of an instruction without running it: its statement, its function, its module.
 
+use crate::rerun::structures::StructuresOf;
 use program::space::{AddressSpace, GuestAddress};
 use program::symbols::{DataSymbol, SourceFrame, Symbolizer};
 use program::unwind::{CodeAddress, CodeAddressKind};
@@ -9,6 +10,7 @@ use std::rc::Rc;
 
 pub struct Sites {
     space: AddressSpace,
+    structures: StructuresOf,
     symbolizer: RefCell<Symbolizer>,
     known: RefCell<BTreeMap<u64, Rc<Vec<SourceFrame>>>>,
 }
@@ -35,7 +37,7 @@ pub fn is_library(module: &str) -> bool {
 impl Sites {
     pub fn new(space: &AddressSpace) -> Sites {
         let symbolizer = RefCell::new(Symbolizer::new(space));
-        Sites { space: space.clone(), symbolizer, known: RefCell::default() }
+        Sites { space: space.clone(), structures: StructuresOf::new(space), symbolizer, known: RefCell::default() }
     }
 
     pub fn frames(&self, pc: u64) -> Rc<Vec<SourceFrame>> {
@@ -45,6 +47,16 @@ impl Sites {
             Rc::new(self.symbolizer.borrow_mut().resolve(address))
         };
         Rc::clone(known.entry(pc).or_insert_with(resolve))
+    }
+
+    /// Where the function that was called last before an address went on as another one, if that is known.
+    pub fn tail_jump(&self, return_address: u64) -> Option<u64> {
+        self.structures.tail_jump(return_address)
+    }
+
+    /// Whether an instruction makes the pointer to the stack, or one to a frame.
+    pub fn makes_stack_pointer(&self, pc: u64) -> bool {
+        self.structures.makes_stack_pointer(pc)
     }
 
     /// Whether two instructions belong to the same statement, or to the same function of a library without lines.
@@ -60,8 +72,17 @@ impl Sites {
 
     /// Whether an instruction is the C library's.
     pub fn is_in_c_library(&self, pc: u64) -> bool {
-        let module = self.space.locate(GuestAddress(pc)).map(|(index, _)| self.space.module(index));
-        module.is_some_and(|module| is_library(&module.name()))
+        self.module(pc).is_some_and(|module| is_library(&module))
+    }
+
+    /// Whether an instruction is the loader's, which writes wherever programs want something relocated.
+    pub fn is_in_loader(&self, pc: u64) -> bool {
+        self.module(pc).is_some_and(|module| module.starts_with("ld-linux"))
+    }
+
+    fn module(&self, pc: u64) -> Option<String> {
+        let (index, _) = self.space.locate(GuestAddress(pc))?;
+        Some(self.space.module(index).name().to_string())
     }
 
     /// Whether an address can be a good pointer.

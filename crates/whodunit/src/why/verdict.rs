@@ -1,34 +1,30 @@
 //! From rounds to a finding.
 
-use super::chain::{End, NULL_PAGE, Trail, number};
-use super::check;
+use super::chain::{End, Trail, number};
+use super::endings::ABORT;
 use super::rounds::Rounds;
-use super::sites::{Sites, is_library};
+use super::sites::{Area, Sites, is_library};
 use program::symbols::SourceFrame;
 use session::rerun::{Definition, Ending, Frame, Outcome};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use trace::finding::{Address, Cause, Class, Evidence, Failure, Finding, Place, Step, Thread, Variable};
 
 /// The process image that is looked at.
 pub struct Subject<'a> {
     /// As users call the recording.
     pub name: &'a str,
-    pub folder: &'a Path,
     pub log: u32,
 }
 
 pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding {
-    let Subject { name, log, .. } = subject;
+    let Subject { name, log } = subject;
     let first = &rounds.rounds[0];
-    let last = &rounds.rounds[rounds.rounds.len() - 1];
-    let check = last
-        .trails
-        .iter()
-        .zip(&last.outcome.origins)
-        .next()
-        .map(|(trail, origins)| check::check(trail, origins, sites, subject.folder, subject.log));
-    let class = check.as_ref().and_then(|check| check.class).unwrap_or_else(|| class_of(&last.trails));
-    let causes: Vec<Cause> = last.trails.iter().zip(&last.stacks).map(|(trail, stack)| cause(trail, stack)).collect();
+    let last = rounds.guilty();
+    let class = class_of(rounds, sites);
+    // Of memory errors, the first one counts; what others came to is its consequence.
+    let n_causes = if last.is_checked() { 1 } else { last.trails.len() };
+    let causes: Vec<Cause> =
+        last.trails.iter().zip(&last.stacks).take(n_causes).map(|(trail, stack)| cause(trail, stack, sites)).collect();
     let place = causes.first().map(|cause| words_for(&cause.place)).unwrap_or_default();
     let title = format!("{place} {}", deed(class));
     let mut finding = match rounds.calm.as_ref().map(|outcome| &outcome.ending) {
@@ -41,7 +37,7 @@ pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding
     };
     finding.causes = single(causes);
     finding.failure = Some(failure(&first.outcome, rounds.crash.signal));
-    finding.variable = last.trails.first().and_then(|trail| variable(trail, check.and_then(|check| check.text)));
+    finding.variable = last.trails.first().and_then(variable);
     finding.steps = steps(rounds, sites);
     finding.threads = threads(&finding);
     finding.notes = notes(rounds);
@@ -62,13 +58,22 @@ fn single(causes: Vec<Cause>) -> Vec<Cause> {
     kept
 }
 
-/// What can be said of the class where the memory check says nothing.
-fn class_of(trails: &[Trail]) -> Class {
-    let is_moved = trails.iter().any(|trail| trail.end == End::Moved);
-    let used = trails.first().and_then(|trail| trail.path.get(1)).map_or(0, |used| number(&used.value));
-    match used {
-        _ if is_moved => Class::BufferOverflow,
-        0..NULL_PAGE => Class::NullDereference,
+/// The class that the memory check gives, or what can be said without.
+fn class_of(rounds: &Rounds, sites: &Sites) -> Class {
+    let Some(trail) = rounds.guilty().trails.first() else { return Class::MemoryCorruption };
+    if let Some(class) = trail.check.class {
+        return class;
+    }
+    let origin = trail.origin();
+    let stored = origin.and_then(|origin| origin.memory.as_ref()).filter(|memory| memory.writes);
+    let area = stored.map(|memory| sites.area(number(&memory.address)));
+    let is_null = origin.is_some_and(|origin| number(&origin.value) == 0);
+    match area {
+        Some(Area::Stack) if trail.end == End::Moved => Class::StackOverflow,
+        Some(Area::Global) if trail.end == End::Moved => Class::GlobalOverflow,
+        _ if trail.end == End::Moved => Class::BufferOverflow,
+        _ if rounds.crash.signal == ABORT => Class::FailedAssertion,
+        _ if is_null => Class::NullDereference,
         _ => Class::WrongPointer,
     }
 }
@@ -80,6 +85,9 @@ fn deed(class: Class) -> &'static str {
         Class::GlobalOverflow => "writes beyond a global variable",
         Class::BufferOverflow => "writes beyond a variable",
         Class::UseAfterFree => "writes to a block that was given back",
+        Class::DoubleFree => "gives a block back that is given back again",
+        Class::UninitialisedRead => "reads what nobody has stored",
+        Class::FailedAssertion => "makes the value that a check fails on",
         Class::NullDereference => "makes the null pointer that is used later",
         _ => "makes the value that the program crashes on",
     }
@@ -90,11 +98,20 @@ fn words_for(place: &Place) -> String {
 }
 
 /// The statement is the innermost one with a line: libraries rarely are to blame.
-fn cause(trail: &Trail, stack: &[Frame]) -> Cause {
-    let frame = own_frame(stack);
+fn cause(trail: &Trail, stack: &[Frame], sites: &Sites) -> Cause {
+    let place = tail_place(stack, sites).or_else(|| own_frame(stack).map(place_of_frame));
     let thread = trail.origin().map(|origin| origin.thread);
     let text = trail.origin().map_or_else(String::new, told);
-    Cause { place: frame.map(place_of_frame).unwrap_or_default(), thread, text }
+    Cause { place: place.unwrap_or_default(), thread, text }
+}
+
+/// Where a function of the program's own went on as one of a library, and left no frame.
+fn tail_place(stack: &[Frame], sites: &Sites) -> Option<Place> {
+    let position = stack.iter().position(|frame| !is_library(&frame.module)).filter(|position| *position > 0)?;
+    let pc = sites.tail_jump(number(&stack[position].pc))?;
+    let frames = sites.frames(pc);
+    let frame = frames.first().filter(|frame| frame.line.is_some())?;
+    Some(place_of(pc, frame))
 }
 
 /// The innermost statement of the program's own.
@@ -148,10 +165,11 @@ fn failure(outcome: &Outcome, signal: i32) -> Failure {
     Failure { text, signal: Some(signal), exit_status: None, thread: Some(outcome.thread), at: at.map(place_of_frame) }
 }
 
-fn variable(trail: &Trail, text: Option<String>) -> Option<Variable> {
-    let memory = trail.origin()?.memory.as_ref().filter(|memory| memory.writes)?;
+fn variable(trail: &Trail) -> Option<Variable> {
+    let memory = trail.origin()?.memory.as_ref()?;
     let address = Some(Address(number(&memory.address)));
-    Some(Variable { address, size: Some(u64::from(memory.size)), text, ..Variable::default() })
+    let (name, text) = (trail.check.name.clone(), trail.check.text.clone());
+    Some(Variable { name, address, size: Some(u64::from(memory.size)), text, ..Variable::default() })
 }
 
 /// The way of the value from its origin to the first crash, and what crashed on the way.

@@ -10,7 +10,7 @@ use guest::flow::Span;
 use trace::event::Event;
 
 /// Registers of arguments, in order.
-const ARGUMENTS: [usize; 6] = [RDI, RSI, RDX, 10, 8, 9];
+pub(super) const ARGUMENTS: [usize; 6] = [RDI, RSI, RDX, 10, 8, 9];
 
 /// A call that a thread has begun.
 pub struct Begun {

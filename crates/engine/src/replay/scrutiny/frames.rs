@@ -1,6 +1,6 @@
 //! The calls that a thread is in, as far as they were seen: where each returns to, and what the caller's registers held.
 
-use super::shadow::Registers;
+use super::shadow::{Registers, Serial};
 use crate::context::{Context, RBP, RBX, RSP};
 use guest::flow::Span;
 
@@ -13,17 +13,20 @@ pub struct Frame {
     pub target: u64,
     values: [u64; 6],
     corrupt: [bool; 6],
+    /// The last conditional branch of the function itself; zero if there was none.
+    branch: Serial,
 }
 
+/// The calls, the outermost first, and the last conditional branch outside of them.
 #[derive(Default)]
-pub struct Frames(Vec<Frame>);
+pub struct Frames(Vec<Frame>, Serial);
 
 impl Frames {
     /// A call has pushed its return address.
     pub fn call(&mut self, context: &Context, registers: &Registers, slot: u64, target: u64) {
         self.returned(slot);
         let corrupt = KEPT.map(|number| registers.any_corrupt(Span::general(number as u8)));
-        self.0.push(Frame { slot, target, values: KEPT.map(|number| context.gpr[number]), corrupt });
+        self.0.push(Frame { slot, target, values: KEPT.map(|number| context.gpr[number]), corrupt, branch: 0 });
     }
 
     /// Calls are over whose return address lies below or at `slot`.
@@ -31,6 +34,28 @@ impl Frames {
         while self.0.last().is_some_and(|frame| frame.slot <= slot) {
             self.0.pop();
         }
+    }
+
+    /// The innermost function has come to a conditional branch.
+    pub fn branched(&mut self, branch: Serial) {
+        *self.0.last_mut().map_or(&mut self.1, |frame| &mut frame.branch) = branch;
+    }
+
+    /// The last conditional branch of the innermost function; zero if there was none.
+    pub fn branch(&self) -> Serial {
+        self.0.last().map_or(self.1, |frame| frame.branch)
+    }
+
+    /// The last conditional branch of each function, the innermost first.
+    pub fn branches(&self) -> impl Iterator<Item = Serial> {
+        let known = self.0.iter().rev().map(|frame| frame.branch).chain([self.1]);
+        known.filter(|branch| *branch != 0)
+    }
+
+    /// The return address that lies next at or below an address.
+    pub fn slot_below(&self, address: u64) -> Option<u64> {
+        let position = self.0.partition_point(|frame| frame.slot > address);
+        self.0.get(position).map(|frame| frame.slot)
     }
 
     /// The call whose return address lies there.

@@ -6,10 +6,16 @@ use super::shadow::Serial;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 
-/// So many steps are kept: a third of a gigabyte.
+/// So many steps are kept: half a gigabyte.
 const MOST_STEPS: usize = 8 << 20;
-/// An outcome tells so many definitions at most.
+/// An outcome tells so many definitions at most that the end depends on, and so many more of either other kind.
 const MOST_TOLD: usize = 8192;
+const MOST_BESIDES: usize = 4096;
+/// Of so many stores it also tells what they have overwritten, and so many times over.
+const MOST_OVERWRITTEN: usize = 64;
+/// Of so many constants it tells the branch that decided on them.
+const MOST_DECIDED: usize = 256;
+const MOST_LAYERS: usize = 8;
 
 /// One step.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +34,12 @@ pub struct Node {
     /// It stored a register on the stack: `push` and `call`.
     pub saves: bool,
     pub system_call: bool,
+    /// The step that had written last to what it wrote to.
+    pub overwrites: Serial,
+    /// One more than how far below the last byte of what it wrote to the next return address lies; zero if there is none.
+    pub beyond: u32,
+    /// Of a constant, the branch before it in the same function; zero for others.
+    pub decided: Serial,
     pub(super) values: [Serial; 2],
     pub(super) addresses: [Serial; 2],
 }
@@ -37,6 +49,12 @@ pub struct Node {
 pub struct Sources {
     pub values: Serials,
     pub addresses: Serials,
+}
+
+impl Sources {
+    pub fn is_empty(&self) -> bool {
+        self.values.0.is_empty() && self.addresses.0.is_empty()
+    }
 }
 
 /// A few steps, each once. Most bytes of a value come from one step.
@@ -100,6 +118,12 @@ pub struct Definition {
     pub writes: bool,
     pub copies: bool,
     pub system_call: bool,
+    /// The definition that it overwrote; zero if none is known.
+    pub overwrites: u32,
+    /// The return address that lies next at or below the last byte of what it wrote to; zero if there is none.
+    pub return_below: u64,
+    /// Of a constant, the branch before it in the same function; zero if there is none.
+    pub decided: u32,
     /// What it left in its first target, as far as that is a number.
     pub value: u64,
     /// The definitions that its values come from; zero is what is older than all that is known.
@@ -157,10 +181,35 @@ impl History {
     /// Steps, what they depend on, and what that depends on, the latest first. If that is too much, what is near them.
     pub fn behind(&self, steps: BTreeSet<Serial>) -> Vec<Definition> {
         let mut told = Vec::new();
-        let mut waiting: VecDeque<Serial> = steps.iter().rev().copied().collect();
-        let mut seen = steps;
+        let mut seen = BTreeSet::new();
+        self.add_behind(steps.iter().rev().copied(), MOST_TOLD, &mut seen, &mut told);
+        let overwritten: Vec<Serial> = self.overwritten(&told);
+        self.add_behind(overwritten.into_iter(), MOST_BESIDES, &mut seen, &mut told);
+        let decided: Vec<Serial> = told.iter().map(|told| told.decided).filter(|decided| *decided != 0).collect();
+        self.add_behind(decided.into_iter().take(MOST_DECIDED), MOST_BESIDES, &mut seen, &mut told);
+        told.sort_by_key(|definition| std::cmp::Reverse(definition.number));
+        told
+    }
+
+    /// What the nearest stores among some definitions have overwritten.
+    fn overwritten(&self, told: &[Definition]) -> Vec<Serial> {
+        let stores = told.iter().filter(|definition| definition.overwrites != 0).take(MOST_OVERWRITTEN);
+        let below = |serial: &Serial| self.node(*serial).map(|node| node.overwrites).filter(|below| *below != 0);
+        stores.flat_map(|store| std::iter::successors(Some(store.overwrites), below).take(MOST_LAYERS)).collect()
+    }
+
+    /// Adds steps and what they depend on, the nearest first, so many at most.
+    fn add_behind(
+        &self,
+        steps: impl Iterator<Item = Serial>,
+        most: usize,
+        seen: &mut BTreeSet<Serial>,
+        told: &mut Vec<Definition>,
+    ) {
+        let limit = told.len() + most;
+        let mut waiting: VecDeque<Serial> = steps.filter(|step| seen.insert(*step)).collect();
         while let Some(serial) = waiting.pop_front()
-            && told.len() < MOST_TOLD
+            && told.len() < limit
         {
             if let Some(definition) = self.told(serial) {
                 let sources = definition.values.iter().chain(&definition.addresses).copied();
@@ -168,15 +217,13 @@ impl History {
                 told.push(definition);
             }
         }
-        told.sort_by_key(|definition| std::cmp::Reverse(definition.number));
-        told
     }
 
-    /// Sources as numbers of definitions: those that are not known are all zero.
+    /// Sources as numbers of definitions, in the order of their bytes: those that are not known are all zero.
     fn numbers(&self, serials: &Serials) -> Vec<u32> {
         let numbers = serials.0.iter().map(|serial| if self.node(*serial).is_some() { *serial } else { 0 });
-        let numbers: BTreeSet<u32> = numbers.collect();
-        numbers.into_iter().collect()
+        let numbers: Serials = numbers.collect();
+        numbers.0
     }
 
     fn told(&self, serial: Serial) -> Option<Definition> {
@@ -196,6 +243,13 @@ impl History {
             writes: node.writes,
             copies: node.copies,
             system_call: node.system_call,
+            overwrites: if self.node(node.overwrites).is_some() { node.overwrites } else { 0 },
+            return_below: if node.beyond == 0 {
+                0
+            } else {
+                node.address + u64::from(node.size) - u64::from(node.beyond)
+            },
+            decided: if self.node(node.decided).is_some() { node.decided } else { 0 },
             value: node.value,
             values: self.numbers(&sources.values),
             addresses: self.numbers(&sources.addresses),
@@ -219,6 +273,11 @@ impl History {
         }
         count
     }
+}
+
+/// How far an address lies behind the return address below it, from one on; zero if that is out of sight.
+pub fn distance(address: u64, slot: Option<u64>) -> u32 {
+    slot.and_then(|slot| u32::try_from(address - slot + 1).ok()).unwrap_or(0)
 }
 
 /// Puts the sources into a node's two places; tells whether they fit.
@@ -256,6 +315,23 @@ mod tests {
         assert_eq!(seen, [(second, 1, 5, 2), (other, 2, 9, 1), (first, 1, 5, 1)]);
         assert_eq!((&told[0].values, &told[0].addresses), (&vec![first], &vec![other]));
         assert_eq!(told[2].values, [0], "older than all that is known");
+    }
+
+    #[test]
+    fn what_was_overwritten_and_what_decided_are_told_too() {
+        let mut history = History::default();
+        let first = history.push(1, 1, at(0x10), &sources(&[], &[]));
+        let over = history.push(1, 1, Node { overwrites: first, ..at(0x20) }, &sources(&[], &[]));
+        let branch = history.push(1, 1, at(0x30), &sources(&[], &[]));
+        let constant = history.push(1, 1, Node { decided: branch, ..at(0x40) }, &sources(&[], &[]));
+        let last = history.push(1, 1, at(0x50), &sources(&[constant, over], &[]));
+        let told = history.behind([last].into());
+        let numbers: Vec<u32> = told.iter().map(|told| told.number).collect();
+        assert_eq!(numbers, [last, constant, branch, over, first]);
+        assert_eq!(
+            (told[0].values.as_slice(), told[1].decided, told[3].overwrites),
+            (&[constant, over][..], branch, first)
+        );
     }
 
     #[test]

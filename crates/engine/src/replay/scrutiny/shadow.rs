@@ -66,6 +66,21 @@ impl Memory {
         self.pages.get(&(address / PAGE)).map_or(0, |page| page.writers[(address % PAGE) as usize])
     }
 
+    /// Who wrote to a range last.
+    pub fn last_writer(&self, range: Range<u64>) -> Serial {
+        let mut address = range.start;
+        let mut last = 0;
+        while address < range.end {
+            let end = range.end.min((address / PAGE + 1) * PAGE);
+            let first = (address % PAGE) as usize;
+            let writers =
+                self.pages.get(&(address / PAGE)).map(|page| &page.writers[first..first + (end - address) as usize]);
+            last = last.max(writers.and_then(|writers| writers.iter().copied().max()).unwrap_or(0));
+            address = end;
+        }
+        last
+    }
+
     pub fn write(&mut self, range: Range<u64>, serial: Serial) {
         let mut address = range.start;
         while address < range.end {
