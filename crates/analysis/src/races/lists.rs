@@ -148,9 +148,10 @@ impl Lists {
 
     /// How much memory the lists take, in bytes.
     pub fn size(&self) -> usize {
-        let sizes = self.lists.iter().map(|list| {
-            list.entries.capacity() * size_of::<Entry>() + list.parts.size() + size_of::<List>()
-        });
+        let sizes = self
+            .lists
+            .iter()
+            .map(|list| list.entries.capacity() * size_of::<Entry>() + list.parts.size() + size_of::<List>());
         sizes.sum::<usize>() + self.shared.capacity() * size_of::<(u64, u32)>()
     }
 }

@@ -26,7 +26,7 @@ use super::sites::{Classify, SiteClass, Sites};
 use super::suspects::Suspects;
 use super::threads::Threads;
 use cells::{Cell, Cells, State, Sync, cells_of, cells_of_granule, cells_of_granules, granule_of, mask_of};
-use epoch::{Epoch, LAST_SLOT, LAST_TICK, Sight};
+use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
 use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,8 @@ pub struct Sieved {
 pub struct Sieve {
     sites: Sites,
     threads: Threads,
+    /// Who accessed last, for as long as nothing else has happened.
+    now: Now,
     cells: Cells,
     readers: Readers,
     /// By the numbers in cells.
@@ -65,6 +67,7 @@ impl Sieve {
         Sieve {
             sites: Sites::new(classify),
             threads: Threads::default(),
+            now: Now::new(0, Epoch::NONE),
             cells: Cells::new(),
             readers: Readers::new(),
             sync: Vec::new(),
@@ -90,34 +93,39 @@ impl Sieve {
         slot
     }
 
-    /// The epoch that a thread is in, which is going to have accesses; and its slot, which may be another from now on.
-    fn enter(&mut self, slot: Slot) -> (Slot, Epoch) {
+    /// The epoch that a thread is in, which is going to have accesses. Its slot may be another from now on.
+    fn enter(&mut self, slot: Slot) {
         let slot = if self.threads.at(slot).tick() >= LAST_TICK { self.threads.renew(slot) } else { slot };
         self.has_given_up |= slot > LAST_SLOT;
-        (slot.min(LAST_SLOT), Epoch::new(slot, self.threads.at(slot).enter_epoch()))
+        let epoch = Epoch::new(slot.min(LAST_SLOT), self.threads.at(slot).enter_epoch());
+        if self.now.epoch != epoch {
+            self.now = Now::new(slot, epoch);
+        }
     }
 
     /// An access that the cells do not know yet.
     #[inline(never)]
-    fn look(&mut self, (slot, now): (Slot, Epoch), access: &Access) -> (Slot, Epoch) {
+    fn look(&mut self, access: &Access) {
         let class = self.sites.class(access.site);
         if class == SiteClass::Ignored {
-            return (slot, now);
+            return;
         }
         if class == SiteClass::Atomic || access.kind == AccessKind::Atomic {
             self.make_sync(access.address, u64::from(access.size));
+        } else if self.cells.note_own(&self.now, access) {
+            return;
         }
-        if !self.touch((slot, now), access) {
-            return (slot, now);
+        if self.touch(access) {
+            self.synchronise(access);
+            self.enter(self.now.slot);
         }
-        self.synchronise(slot, access);
-        self.enter(slot)
     }
 
     /// Notes an access in its cells. Whether some of them are synchronisation.
     #[inline]
-    fn touch(&mut self, (slot, now): (Slot, Epoch), access: &Access) -> bool {
-        let sight = Sight { now, seen: self.threads.view(slot).seen };
+    fn touch(&mut self, access: &Access) -> bool {
+        let now = self.now.epoch;
+        let sight = Sight { now, seen: self.threads.view(self.now.slot).seen };
         let cells = cells_of(access.address, u64::from(access.size));
         let mut is_sync = false;
         let mut cell = cells.start;
@@ -129,7 +137,10 @@ impl Sieve {
                         is_ordered.then_some(Cell::plain(now, Epoch::NONE))
                     }
                     State::Plain { written, readers } if sight.covers(written) => {
-                        self.readers.add(readers, &sight).map(|readers| Cell::plain(written, readers))
+                        self.readers.add(readers, &sight).map(|readers| {
+                            self.now.join(readers);
+                            Cell::plain(written, readers)
+                        })
                     }
                     State::Plain { .. } | State::Freed => None,
                     State::Suspect => Some(Cell::SUSPECT),
@@ -154,8 +165,8 @@ impl Sieve {
 
     /// An access of which some bytes are synchronisation: reading acquires what the last writers had done, and writing
     /// releases.
-    fn synchronise(&mut self, slot: Slot, access: &Access) {
-        let running = self.threads.at(slot);
+    fn synchronise(&mut self, access: &Access) {
+        let running = self.threads.at(self.now.slot);
         let touched: Vec<(u32, u8)> = granules(access.address, u64::from(access.size))
             .filter_map(|(granule, mask)| Some((sync_number(&mut self.cells, granule)?, mask)))
             .collect();
@@ -237,9 +248,9 @@ impl Sieve {
         if self.threads.is_alone() {
             return self.clear(address, block.size);
         }
-        let (slot, now) = self.enter(slot);
+        self.enter(slot);
         for part in self.cells.known_parts(cells_of_granules(address, block.size)) {
-            let sight = Sight { now, seen: self.threads.view(slot).seen };
+            let sight = Sight { now: self.now.epoch, seen: self.threads.view(self.now.slot).seen };
             let mut ended = Vec::new();
             for (cell, word) in part.clone().zip(self.cells.touch(part)) {
                 match Cell(*word).state() {
@@ -309,13 +320,13 @@ impl Listener for Sieve {
         if self.readers.are_many() {
             self.forget_lists();
         }
-        let mut at = self.enter(slot);
+        self.enter(slot);
         let any_atomic = self.sites.any_atomic();
         for access in accesses {
             // Whether a site is of no concern is asked where its accesses would have an effect.
             let may_be_plain = !any_atomic || self.sites.class(access.site) != SiteClass::Atomic;
-            if !(may_be_plain && self.cells.know(at.1, access)) {
-                at = self.look(at, access);
+            if !(may_be_plain && self.cells.know(&self.now, access)) {
+                self.look(access);
             }
         }
     }

@@ -42,7 +42,8 @@ impl Writer {
             let thread = writer.random.u32(1..=writer.created);
             writer.step(thread);
         }
-        let stream = ATOMIC_SITES.iter().fold(writer.stream, |stream, site| stream.with_class(*site, SiteClass::Atomic));
+        let stream =
+            ATOMIC_SITES.iter().fold(writer.stream, |stream, site| stream.with_class(*site, SiteClass::Atomic));
         stream.with_class(IGNORED_SITE, SiteClass::Ignored)
     }
 

@@ -13,8 +13,7 @@
 //! unless it says itself where (`create 2`).
 
 use analysis::races::{
-    Classify, Detector, Found, Race, SecondFound, SecondPass, Sieve, Sieved, SiteClass, Survey, Surveyed,
-    Suspects,
+    Classify, Detector, Found, Race, SecondFound, SecondPass, Sieve, Sieved, SiteClass, Survey, Surveyed, Suspects,
 };
 use std::collections::BTreeMap;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};

@@ -1,7 +1,8 @@
 //! The cells of memory: eight bytes for each four of the guest's, in chunks that are made when they are first needed.
 
+use super::super::cell::Slot;
 use super::super::shadow::{END, GRANULE_SIZE};
-use super::epoch::{Epoch, LAST_SLOT};
+use super::epoch::{Epoch, LAST_SLOT, Now};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use trace::stream::{Access, AccessKind};
@@ -10,7 +11,7 @@ const CELL_SIZE_BITS: u32 = 2;
 /// A chunk is for a megabyte. What is never touched of it takes no memory: the system hands out zeros by the page.
 const CHUNK_BITS: u32 = 18;
 const CHUNK: usize = 1 << CHUNK_BITS;
-const LOOKED_UP: usize = 16;
+const LOOKED_UP: usize = 256;
 
 /// What is remembered of four bytes, in a word that is zero for nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -68,10 +69,17 @@ impl Cell {
         }
     }
 
+    /// Whether nobody else has been there.
+    #[inline]
+    fn is_of(self, slot: Slot) -> bool {
+        [Epoch((self.0 >> 32) as u32), Epoch(self.0 as u32)].iter().all(|epoch| epoch.is_of(slot))
+    }
+
     /// Whether another read in this epoch changes nothing. Who has seen the epoch of a write has seen its reads as well.
     #[inline]
-    fn knows_read(self, now: Epoch) -> bool {
-        self.0 as u32 == now.0 || (self.0 >> 32) as u32 == now.0
+    fn knows_read(self, now: &Now) -> bool {
+        let (written, readers) = (Epoch((self.0 >> 32) as u32), Epoch(self.0 as u32));
+        readers == now.epoch || written == now.epoch || now.is_in(readers)
     }
 
     /// Whether another write in this epoch changes nothing: nobody else has read since.
@@ -79,6 +87,13 @@ impl Cell {
     fn knows_write(self, now: Epoch) -> bool {
         self == Cell::plain(now, Epoch::NONE)
     }
+}
+
+/// Cells of one chunk.
+struct Place {
+    chunk: usize,
+    first: usize,
+    last: usize,
 }
 
 /// The numbers of the cells that a range touches.
@@ -133,23 +148,45 @@ impl Cells {
         Cells { chunks: Vec::new(), numbers: BTreeMap::new(), looked_up: [(u64::MAX, 0); LOOKED_UP] }
     }
 
-    /// Whether an access in an epoch, if it is none of synchronisation, would change nothing.
+    /// The cells of an access, if they are in one chunk, which was looked up a moment ago.
     #[inline(always)]
-    pub fn know(&self, now: Epoch, access: &Access) -> bool {
+    fn place(&self, access: &Access) -> Option<Place> {
         let first = access.address >> CELL_SIZE_BITS;
         let last = access.address.wrapping_add(u64::from(access.size)).wrapping_sub(1) >> CELL_SIZE_BITS;
         let upper = first >> CHUNK_BITS;
         let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
-        if known != upper || last >> CHUNK_BITS != upper {
-            return false;
-        }
-        let Some(chunk) = self.chunks.get(number as usize) else { return false };
-        let (first, last) = (first as usize % CHUNK, last as usize % CHUNK);
+        let is_there = known == upper && last >> CHUNK_BITS == upper;
+        is_there.then_some(Place { chunk: number as usize, first: first as usize % CHUNK, last: last as usize % CHUNK })
+    }
+
+    /// Whether an access, if it is none of synchronisation, would change nothing.
+    #[inline(always)]
+    pub fn know(&self, now: &Now, access: &Access) -> bool {
+        let Some(Place { chunk, first, last }) = self.place(access) else { return false };
+        let Some(chunk) = self.chunks.get(chunk) else { return false };
         match access.kind {
             AccessKind::Read => all(chunk, first, last, |cell| cell.knows_read(now)),
-            AccessKind::Write | AccessKind::Update => all(chunk, first, last, |cell| cell.knows_write(now)),
+            AccessKind::Write | AccessKind::Update => all(chunk, first, last, |cell| cell.knows_write(now.epoch)),
             AccessKind::Atomic => false,
         }
+    }
+
+    /// Notes an access, if it is none of synchronisation and nobody else has been there.
+    #[inline]
+    pub fn note_own(&mut self, now: &Now, access: &Access) -> bool {
+        let Some(Place { chunk, first, last }) = self.place(access) else { return false };
+        let words = self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(first..=last));
+        let Some(words) = words.filter(|_| access.kind != AccessKind::Atomic) else { return false };
+        if !words.iter().all(|word| Cell(*word).is_of(now.slot)) {
+            return false;
+        }
+        for word in words {
+            *word = match access.kind {
+                AccessKind::Read => *word >> 32 << 32 | u64::from(now.epoch.0),
+                _ => Cell::plain(now.epoch, Epoch::NONE).0,
+            };
+        }
+        true
     }
 
     /// The cells of a range, made if need be, up to the end of its first chunk.

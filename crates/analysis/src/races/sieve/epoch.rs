@@ -15,6 +15,8 @@ pub struct Epoch(pub u32);
 
 impl Epoch {
     pub const NONE: Epoch = Epoch(0);
+    /// Equal to none that there are.
+    const NOBODY: Epoch = Epoch(u32::MAX);
 
     pub fn new(slot: Slot, tick: u64) -> Epoch {
         Epoch(u32::from(slot) << TICK_BITS | tick as u32)
@@ -34,10 +36,42 @@ impl Epoch {
         u64::from(self.0) & LAST_TICK
     }
 
+    /// Whether it is one of this slot's, or none.
+    #[inline]
+    pub fn is_of(self, slot: Slot) -> bool {
+        self == Epoch::NONE || self.slot() == slot
+    }
+
     /// The list that the number stands for.
     #[inline]
     pub fn list(self) -> Option<u32> {
         (self.slot() > LAST_SLOT).then_some(self.tick() as u32)
+    }
+}
+
+const REMEMBERED: usize = 16;
+
+/// The epoch that a thread is in, and lists that it is in by that.
+#[derive(Clone, Copy)]
+pub struct Now {
+    pub slot: Slot,
+    pub epoch: Epoch,
+    lists: [Epoch; REMEMBERED],
+}
+
+impl Now {
+    pub fn new(slot: Slot, epoch: Epoch) -> Now {
+        Now { slot, epoch, lists: [Epoch::NOBODY; REMEMBERED] }
+    }
+
+    #[inline]
+    pub fn is_in(&self, readers: Epoch) -> bool {
+        self.lists[readers.0 as usize % REMEMBERED] == readers
+    }
+
+    /// The thread is among these now.
+    pub fn join(&mut self, readers: Epoch) {
+        self.lists[readers.0 as usize % REMEMBERED] = readers;
     }
 }
 

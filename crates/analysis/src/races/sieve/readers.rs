@@ -79,7 +79,7 @@ impl Readers {
         }
         let number = self.free.pop().or_else(|| {
             self.lists.push(Box::default());
-            u32::try_from(self.lists.len() - 1).ok().filter(|number| u64::from(*number) <= LAST_TICK)
+            u32::try_from(self.lists.len() - 1).ok().filter(|number| u64::from(*number) < LAST_TICK)
         })?;
         let new = new.into_boxed_slice();
         self.lists[number as usize] = new.clone();
