@@ -296,6 +296,8 @@ impl Sieve {
             State::Suspect | State::Freed | State::Sync(_) => None,
         });
         self.readers.keep(used, self.cells.n_chunks() * LISTS_EACH);
+        // Numbers of lists may come to stand for others.
+        self.now = Now::new(self.now.slot, self.now.epoch);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Random streams in which memory comes and goes: what a sieve leaves of them has the same races as all of it.
 
 use super::streams::{Done, Stream};
-use analysis::races::SiteClass;
+use analysis::races::{Sieve, SiteClass, Suspects};
 use fastrand::Rng;
-use trace::stream::{Access, AccessKind, Event, LockMode, Site, Thread};
+use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
 const STREAMS: u64 = 1000;
 const THREADS: Thread = 6;
@@ -122,4 +122,62 @@ fn memory_that_comes_and_goes_races_after_sieving_as_before() {
         racy += usize::from(!found.races.is_empty());
     }
     assert!(racy > 200, "{racy} streams race");
+}
+
+/// A sieve of two threads.
+fn sieve() -> Sieve {
+    let mut sieve = Sieve::new(Box::new(|_| SiteClass::Plain));
+    sieve.event(1, &Event::Created { child: 2 });
+    sieve
+}
+
+fn access(sieve: &mut Sieve, thread: Thread, address: u64, kind: AccessKind) {
+    sieve.accesses(thread, &[Access { address, size: 4, site: Site(0), kind }]);
+}
+
+fn pass_the_baton(sieve: &mut Sieve, from: Thread, to: Thread) {
+    sieve.event(from, &Event::Released { object: 8, site: 0 });
+    sieve.event(to, &Event::Acquired { object: 8, site: 0 });
+}
+
+fn suspects_of(sieve: Sieve) -> Option<Suspects> {
+    sieve.into_sieved().suspects
+}
+
+/// More epochs than fit beside the number of a slot.
+const MANY_EPOCHS: u64 = 1_100_000;
+
+#[test]
+fn threads_may_release_a_million_times() {
+    for is_ordered in [true, false] {
+        let mut sieve = sieve();
+        for _ in 0..MANY_EPOCHS {
+            access(&mut sieve, 2, GLOBALS, AccessKind::Write);
+            sieve.event(2, &Event::Released { object: 16, site: 0 });
+        }
+        access(&mut sieve, 2, GLOBALS, AccessKind::Write);
+        if is_ordered {
+            pass_the_baton(&mut sieve, 2, 1);
+        }
+        access(&mut sieve, 1, GLOBALS, AccessKind::Write);
+        let expected = if is_ordered { Suspects::default() } else { Suspects::new([GLOBALS / 8]) };
+        assert_eq!(suspects_of(sieve), Some(expected));
+    }
+}
+
+/// Pairs of readers, more than are kept before unused ones are looked for.
+const MANY_READERS: u64 = 50_000;
+
+#[test]
+fn readers_are_remembered_while_memory_has_been_read_by_them_alone() {
+    let mut sieve = sieve();
+    for place in 0..MANY_READERS {
+        let address = GLOBALS + 4 * (place % 1000);
+        for thread in [1, 2] {
+            access(&mut sieve, thread, address, AccessKind::Read);
+            sieve.event(thread, &Event::Released { object: u64::from(thread) * 8, site: 0 });
+        }
+    }
+    access(&mut sieve, 1, GLOBALS, AccessKind::Write);
+    assert_eq!(suspects_of(sieve), Some(Suspects::new([GLOBALS / 8])), "the other has read it too");
 }
