@@ -65,6 +65,6 @@ impl Filter {
     #[inline]
     fn place(&self, granule: u64) -> (usize, u64) {
         let hash = (granule ^ granule >> 16) as usize;
-        (hash / 64 & (self.bits.len() - 1), 1 << (hash % 64))
+        ((hash / 64) & (self.bits.len() - 1), 1 << (hash % 64))
     }
 }
