@@ -1,10 +1,11 @@
-//! What the race detector and the survey before it take for an access.
+//! What the passes of the race detector take for an access.
 //!
 //! Run with `cargo bench -p analysis`, or `cargo bench -p analysis -- array` for the streams with that in their names.
-//! Each line is a kind of stream: nanoseconds for each access, of the detector and of the survey, the best of a few runs;
-//! and the memory of the detector's histories for each byte of the guest's.
+//! Each line is a kind of stream: nanoseconds for each access, of the sieve, of a detector that looks at everything, of one
+//! that has no suspects, and of the survey, the best of a few runs; and the memory of histories for each byte of the
+//! guest's where the detector looks at everything.
 
-use analysis::races::{Classify, Detector, SiteClass, Survey, Surveyed};
+use analysis::races::{Classify, Detector, Sieve, SiteClass, Survey, Surveyed, Suspects, SyncMemory};
 use std::fs;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
@@ -20,7 +21,10 @@ enum Piece {
 }
 
 fn main() {
-    println!("{:28} {:>10} {:>10} {:>16}", "stream", "detector", "survey", "memory per byte");
+    println!(
+        "{:28} {:>10} {:>10} {:>10} {:>10} {:>16}",
+        "stream", "sieve", "detector", "filtered", "survey", "memory per byte"
+    );
     measure("one thread so far", 1 << 16, lone());
     measure("same epoch, 64 places", 64 * 8, same_epoch());
     measure("array written, 32 MB", 32 << 20, array(8, AccessKind::Write));
@@ -118,15 +122,23 @@ fn measure(name: &str, touched: u64, pieces: Vec<Piece>) {
     if wanted.peek().is_some() && !wanted.any(|part| name.contains(&part)) {
         return;
     }
-    let (mut detector_best, mut survey_best, mut memory) = (f64::MAX, f64::MAX, 0);
+    let mut best = [f64::MAX; 4];
+    let mut memory = 0;
     for _ in 0..RUNS {
+        let mut sieve = Sieve::new(all_plain());
         let mut detector = Detector::new(Surveyed::default(), all_plain());
-        detector_best = detector_best.min(time(&mut detector, &pieces));
+        let mut filtered = Detector::among(Some(Suspects::default()), Surveyed::default(), all_plain());
+        let mut survey = Survey::new(SyncMemory::default(), all_plain());
+        let listeners: [&mut dyn Listener; 4] = [&mut sieve, &mut detector, &mut filtered, &mut survey];
+        for (best, listener) in best.iter_mut().zip(listeners) {
+            *best = best.min(time(listener, &pieces));
+        }
         memory = detector.shadow_size();
         assert!(detector.into_found().races.is_empty(), "{name} has no races");
-        survey_best = survey_best.min(time(&mut Survey::new(all_plain()), &pieces));
+        assert_eq!(sieve.into_sieved().suspects, Some(Suspects::default()), "{name} has no suspects");
     }
-    println!("{name:28} {detector_best:>7.2} ns {survey_best:>7.2} ns {:>14.1} B", memory as f64 / touched as f64);
+    let times: String = best.iter().map(|time| format!(" {time:>7.2} ns")).collect();
+    println!("{name:28}{times} {:>14.1} B", memory as f64 / touched as f64);
 }
 
 fn all_plain() -> Classify {

@@ -11,8 +11,9 @@
 //!   only their epochs are, so that granules with the same history can share it.
 //! - As a plain `mov` may be an atomic load or store, bytes that locked instructions access are synchronisation:
 //!   reading them acquires, writing them releases, and they do not race. So are futex words, bytes that a thread
-//!   waited for in a loop, and whatever the caller's [`SiteClass`]es say. A [`Survey`] of the stream, made beforehand,
-//!   finds them, so that accesses before the first locked one count as well.
+//!   waited for in a loop, and whatever the caller's [`SiteClass`]es say. Earlier passes over the stream, by a [`Sieve`]
+//!   and a [`Survey`], find them, so that accesses before the first locked one count as well.
+//! - Only granules that the sieve leaves are looked at: it is FastTrack with nothing but epochs, several times as fast.
 //!
 //! May miss: races whose accesses happened to be ordered in this run (by a lock that another thread took in between,
 //! say); races of bytes that are synchronisation at another time of the same block or stack slot; races with relaxed
@@ -26,24 +27,27 @@ pub(crate) mod blocks;
 pub(crate) mod cell;
 pub(crate) mod clock;
 mod detector;
-mod first_pass;
 mod found;
-mod learning;
 mod lists;
 mod locks;
 pub(crate) mod objects;
-mod recent;
+mod parts;
+mod second_pass;
 pub(crate) mod shadow;
+mod sieve;
 pub(crate) mod sites;
 mod spin_loops;
 mod survey;
+mod suspects;
 pub(crate) mod threads;
 
 pub use atomics::SyncMemory;
 pub use cell::Action;
 pub use detector::Detector;
-pub use first_pass::{FirstFound, FirstPass};
 pub use found::{Found, HeldLock, Instance, Race, Side};
+pub use second_pass::{SecondFound, SecondPass};
+pub use sieve::{Sieve, Sieved};
 pub use sites::{Classify, SiteClass};
 pub use spin_loops::{AdHoc, AdHocSide};
 pub use survey::{Survey, Surveyed};
+pub use suspects::Suspects;

@@ -1,7 +1,7 @@
 //! Predictions from streams written by hand, after the figures of the ConMem paper.
 
 use analysis::predict::{Detector, Kind, Predicted};
-use analysis::races::{SiteClass, Survey, Surveyed};
+use analysis::races::{Sieve, SiteClass, Survey, Surveyed};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
 
 const POINTER: u64 = 0x1000_0000;
@@ -66,7 +66,9 @@ fn tell(listener: &mut impl Listener, stream: &[(Thread, Does)]) {
 }
 
 fn surveyed(stream: &[(Thread, Does)]) -> Surveyed {
-    let mut survey = Survey::new(Box::new(|_| SiteClass::Plain));
+    let mut sieve = Sieve::new(Box::new(|_| SiteClass::Plain));
+    tell(&mut sieve, stream);
+    let mut survey = Survey::new(sieve.into_sieved().atomics, Box::new(|_| SiteClass::Plain));
     tell(&mut survey, stream);
     survey.into_surveyed()
 }

@@ -6,6 +6,7 @@ mod races {
     mod memory;
     mod oracle;
     mod random;
+    mod sieving;
     mod spinning;
     mod streams;
     mod threads;

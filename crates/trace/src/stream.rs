@@ -25,10 +25,12 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
+    #[inline]
     pub fn writes(self) -> bool {
         self != AccessKind::Read
     }
 
+    #[inline]
     pub fn reads(self) -> bool {
         self != AccessKind::Write
     }

@@ -97,3 +97,15 @@ fn not_started(error: std::io::Error) -> Trouble {
 pub fn given() -> Result<Task, String> {
     serde_json::from_reader(std::io::stdin()).map_err(|error| format!("no task that whodunit gives: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The benchmark of races gives it to a replay as it stands.
+    #[test]
+    fn the_task_that_the_benchmark_writes_out_is_one() {
+        let task = serde_json::from_str(include_str!("../benches/races/count.json"));
+        assert!(matches!(task, Ok(Task::Study { study: Study::Count, .. })), "{task:?}");
+    }
+}

@@ -1,8 +1,8 @@
 //! `whodunit races`: the data races of a recording.
 //!
-//! Several replays, each in a process of its own (`passes`): the first finds out which memory is for synchronisation, and what
-//! races if it knew that in time; else the second does; the last tells under what circumstances. Names are looked up here (`names`), and races become findings
-//! (`verdicts`).
+//! Several replays, each in a process of its own (`passes`): the first finds out which memory may race, and most programs need no
+//! other; the second looks at that memory alone, and the third too if threads waited for plain variables; the last tells under
+//! what circumstances. Names are looked up here (`names`), and races become findings (`verdicts`).
 
 pub mod names;
 pub mod passes;

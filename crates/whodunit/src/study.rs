@@ -12,7 +12,7 @@ pub mod steps;
 use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
 use analysis::pairs::Scope;
-use analysis::races::Surveyed;
+use analysis::races::{Sieved, Surveyed, Suspects};
 use engine::{Marks, Observation, Observer, Passed};
 use functions::Functions;
 use program::copies::Copies;
@@ -31,10 +31,12 @@ pub enum Study {
     Lines(lines::Selection),
     /// How many accesses and other events there are: what telling a stream costs by itself.
     Count,
-    /// Which memory is for synchronisation, and data races if that was known in time.
-    FirstPass(races::Classes),
-    /// Data races, given what a first pass found.
-    Races { surveyed: Surveyed, classes: races::Classes },
+    /// Which memory may race, and which is atomic.
+    Sieve(races::Classes),
+    /// Which memory threads wait for in loops, and what races of what a sieve has left if that is atomic.
+    SecondPass { sieved: Sieved, classes: races::Classes },
+    /// What races of what a sieve has left, given all memory that is for synchronisation.
+    Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
     /// Memory errors of other orders, given what a survey found.
     Predict(predict::Subject),
     /// Stacks, values and blocks of the accesses of races.
@@ -68,9 +70,12 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(lines::Lines::new(selection), functions, detail))
         }
         Study::Count => Box::new(Studying::new(count::Count::default(), functions, Detail::Accesses)),
-        Study::FirstPass(classes) => Box::new(Studying::new(races::first_pass(classes), functions, Detail::Accesses)),
-        Study::Races { surveyed, classes } => {
-            Box::new(Studying::new(races::detect(surveyed, classes), functions, Detail::Accesses))
+        Study::Sieve(classes) => Box::new(Studying::new(races::sieve(classes), functions, Detail::Accesses)),
+        Study::SecondPass { sieved, classes } => {
+            Box::new(Studying::new(races::second_pass(sieved, classes), functions, Detail::Accesses))
+        }
+        Study::Races { suspects, surveyed, classes } => {
+            Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
         Study::Predict(subject) => Box::new(Studying::new(predict::predict(subject), functions, Detail::Values)),

@@ -5,37 +5,25 @@
 //! accesses. Lists with synchronisation memory are one granule's own.
 
 use super::cell::{Entry, Stamp, What};
-use super::clock::Passed;
+use super::parts::Parts;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 
 /// How many changes of lists are remembered, so that the next granule's is found without comparing lists.
 const REMEMBERED: usize = 256;
 
-/// Bytes that were accessed together, and what their writers pass on to their readers.
-pub struct Part {
-    pub mask: u8,
-    pub passed: Passed,
-}
-
 #[derive(Default)]
 pub struct List {
     /// The latest at the end.
     pub entries: Vec<Entry>,
-    /// Bytes that are synchronisation, in parts that do not overlap.
-    pub parts: Vec<Part>,
+    /// The bytes that are synchronisation.
+    pub parts: Parts,
     /// How many cells have it.
     users: u32,
     /// How many lists had this number before.
     generation: u32,
     /// Of a shared one: the next whose entries have the same hash.
     next: Option<u32>,
-}
-
-impl List {
-    pub fn sync_mask(&self) -> u8 {
-        self.parts.iter().fold(0, |mask, part| mask | part.mask)
-    }
 }
 
 /// What an access makes of a list: it depends on the list, the access, and since when its thread has not released.
@@ -116,7 +104,7 @@ impl Lists {
         // The next list with this number has the memory of its entries.
         let list = &mut self.lists[number as usize];
         list.entries.clear();
-        list.parts = Vec::new();
+        list.parts = Parts::default();
         list.next = None;
         list.generation = list.generation.wrapping_add(1);
         self.free.push(number);
@@ -160,9 +148,10 @@ impl Lists {
 
     /// How much memory the lists take, in bytes.
     pub fn size(&self) -> usize {
-        let sizes = self.lists.iter().map(|list| {
-            list.entries.capacity() * size_of::<Entry>() + list.parts.capacity() * size_of::<Part>() + size_of::<List>()
-        });
+        let sizes = self
+            .lists
+            .iter()
+            .map(|list| list.entries.capacity() * size_of::<Entry>() + list.parts.size() + size_of::<List>());
         sizes.sum::<usize>() + self.shared.capacity() * size_of::<(u64, u32)>()
     }
 }

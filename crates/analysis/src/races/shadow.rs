@@ -2,7 +2,7 @@
 
 use super::cell::{Action, Cell, Entry, Stamp, Viewpoint, add_to_list};
 use super::clock::{Moment, Passed};
-use super::lists::{Change, List, Lists, Part};
+use super::lists::{Change, List, Lists};
 use std::ops::Range;
 
 const GRANULE_BITS: u32 = 3;
@@ -29,12 +29,8 @@ pub fn granules(address: u64, size: u64) -> impl Iterator<Item = (u64, u8)> {
     (first..last).map(move |granule| (granule, bytes_between(granule, address, end)))
 }
 
-/// The number of the page that an address lies in.
-pub fn page_of(address: u64) -> u64 {
-    address / PAGE_SIZE
-}
-
-fn bytes_between(granule: u64, address: u64, end: u64) -> u8 {
+/// The bytes of a granule that are in a range.
+pub fn bytes_between(granule: u64, address: u64, end: u64) -> u8 {
     let base = granule * GRANULE_SIZE;
     let skipped = address.saturating_sub(base).min(GRANULE_SIZE);
     let kept = end.saturating_sub(base).min(GRANULE_SIZE);
@@ -175,12 +171,12 @@ impl Shadow {
         self.scratch = entries;
     }
 
-    /// Adds the release of a block, where there is any history. What was synchronisation is so no longer.
+    /// Adds the release of a block. What was synchronisation is so no longer.
     pub fn add_freed(&mut self, granule: u64, adding: &Adding<'_>, races: &mut Vec<Entry>) {
-        let Some(cell) = self.known_cell(granule) else { return };
-        if let Some(list) = cell.list().filter(|list| !self.lists.get(*list).parts.is_empty()) {
+        let list = self.known_cell(granule).and_then(Cell::list);
+        if let Some(list) = list.filter(|list| !self.lists.get(*list).parts.is_empty()) {
             let owned = self.lists.own(list);
-            owned.parts.retain(|part| part.mask & adding.new.mask() == 0);
+            owned.parts.remove(adding.new.mask());
             if owned.parts.is_empty() {
                 let entries = std::mem::take(&mut owned.entries);
                 self.lists.release(list);
@@ -190,22 +186,9 @@ impl Shadow {
         self.add(granule, adding, races);
     }
 
-    /// Whether these bytes have a history that would be another had they always been synchronisation.
-    pub fn was_plain(&self, granule: u64, mask: u8) -> bool {
-        let is_written = |entry: &Entry| entry.writes() && entry.mask() & mask != 0;
-        match self.known_cell(granule) {
-            None => false,
-            Some(cell) => match cell.list().map(|list| self.lists.get(list)) {
-                None => cell.entries().any(|entry| is_written(&entry)),
-                Some(list) if list.parts.is_empty() => true,
-                Some(list) => list.entries.iter().any(is_written),
-            },
-        }
-    }
-
     /// The bytes of a granule that are synchronisation.
     pub fn sync_mask(&self, granule: u64) -> u8 {
-        self.list_of(granule).map_or(0, List::sync_mask)
+        self.list_of(granule).map_or(0, |list| list.parts.mask())
     }
 
     /// From now on these bytes are synchronisation. What was known of them is over, but for their release.
@@ -216,7 +199,7 @@ impl Shadow {
         }
         let list = self.owned_list(granule);
         let history = self.lists.own(list);
-        history.parts.push(Part { mask: new, passed: Passed::Nothing });
+        history.parts.add(new);
         for entry in history.entries.iter_mut().filter(|entry| !entry.is(Action::Freed)) {
             *entry = entry.with_mask(entry.mask() & !new);
         }
@@ -238,19 +221,13 @@ impl Shadow {
 
     /// What readers of these synchronisation bytes acquire.
     pub fn passed(&self, granule: u64, mask: u8) -> impl Iterator<Item = &Passed> {
-        let parts = self.list_of(granule).into_iter().flat_map(|list| &list.parts);
-        parts.filter(move |part| part.mask & mask != 0).map(|part| &part.passed)
+        self.list_of(granule).into_iter().flat_map(move |list| list.parts.passed(mask))
     }
 
-    /// A write to these synchronisation bytes: it replaces what it overwrites as a whole.
+    /// A write to these synchronisation bytes.
     pub fn pass_on(&mut self, granule: u64, mask: u8, moment: &Moment) {
-        let Some(list) = self.known_cell(granule).and_then(Cell::list) else { return };
-        for part in self.lists.own(list).parts.iter_mut().filter(|part| part.mask & mask != 0) {
-            if part.mask & !mask == 0 {
-                part.passed = Passed::One(moment.clone());
-            } else {
-                part.passed.add(moment.clone());
-            }
+        if let Some(list) = self.known_cell(granule).and_then(Cell::list) {
+            self.lists.own(list).parts.pass_on(mask, moment);
         }
     }
 

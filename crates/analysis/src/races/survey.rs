@@ -1,11 +1,11 @@
-//! The first pass over a stream: which memory is synchronisation, so that the second pass knows it from the start.
+//! Which memory is synchronisation: what the sieve has found to be atomic, and what threads wait for in loops.
 
 use super::atomics::SyncMemory;
 use super::blocks::Blocks;
 use super::sites::{Classify, SiteClass, Sites};
 use super::spin_loops::{AdHoc, Runner, SpinLoops};
 use serde::{Deserialize, Serialize};
-use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
+use trace::stream::{Access, Event, Listener, Site, Thread};
 
 /// What a survey has found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -15,11 +15,10 @@ pub struct Surveyed {
     pub ad_hoc: Vec<AdHoc>,
 }
 
-/// Finds the synchronisation memory of a stream.
+/// Finds what threads wait for in loops.
 pub struct Survey {
     sites: Sites,
     blocks: Blocks,
-    /// What locked instructions, atomic sites and the kernel's waiting calls access.
     atomics: SyncMemory,
     /// What threads waited for in loops.
     waited_for: SyncMemory,
@@ -29,11 +28,11 @@ pub struct Survey {
 }
 
 impl Survey {
-    pub fn new(classify: Classify) -> Survey {
+    pub fn new(atomics: SyncMemory, classify: Classify) -> Survey {
         Survey {
             sites: Sites::new(classify),
             blocks: Blocks::default(),
-            atomics: SyncMemory::default(),
+            atomics,
             waited_for: SyncMemory::default(),
             loop_blocks: Vec::new(),
             spin_loops: SpinLoops::default(),
@@ -69,9 +68,6 @@ impl Survey {
         if class == SiteClass::Ignored {
             return;
         }
-        if class == SiteClass::Atomic || access.kind == AccessKind::Atomic {
-            self.atomics.add(&self.blocks, access.address, u64::from(access.size));
-        }
         if let Some(place) = self.spin_loops.access(runner, access) {
             self.waited_for.add(&self.blocks, place.address, u64::from(place.size));
             if self.loop_blocks.len() < self.spin_loops.found.len() {
@@ -82,8 +78,11 @@ impl Survey {
 
     fn note(&mut self, runner: &mut Runner, event: &Event) {
         match *event {
-            Event::FutexWord { address } => self.atomics.add(&self.blocks, address, 4),
-            Event::Called { .. } | Event::Returned { .. } | Event::LoopHeader { .. } | Event::SystemCall { .. } => {}
+            Event::FutexWord { .. }
+            | Event::Called { .. }
+            | Event::Returned { .. }
+            | Event::LoopHeader { .. }
+            | Event::SystemCall { .. } => {}
             Event::Allocated { address, size, .. } => {
                 self.blocks.allocate(address, size);
             }

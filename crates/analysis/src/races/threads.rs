@@ -105,6 +105,12 @@ impl Running {
         self.tick += accesses;
     }
 
+    /// For who counts epochs instead of accesses: the tick of the one that the thread is in.
+    pub fn enter_epoch(&mut self) -> u64 {
+        self.tick = self.tick.max(self.since);
+        self.tick
+    }
+
     #[inline]
     pub fn tick(&self) -> u64 {
         self.tick
@@ -285,6 +291,19 @@ impl Threads {
         self.live += 1;
         self.alone = self.live == 1 && self.running.len() == 1;
         Some(slot)
+    }
+
+    /// Gives a running thread another slot, which it has seen all of its first in.
+    pub fn renew(&mut self, slot: Slot) -> Slot {
+        let old = self.at(slot);
+        let Some(thread) = old.lives.last().map(|life| life.thread) else { return slot };
+        let mut seen = old.seen.clone();
+        seen.raise(slot, old.tick);
+        let locks = std::mem::take(&mut old.locks);
+        let new = self.running.len() as Slot + 1;
+        self.running.push(Running { locks, ..Running::new(new, thread, seen) });
+        self.slots.insert(thread, new);
+        new
     }
 
     /// The thread and ordinal that a stamp stands for.

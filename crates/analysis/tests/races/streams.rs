@@ -12,7 +12,9 @@
 //! (the first is 1) is its site, unless it says `@n`. `5* read x` does it five times. Thread 1 makes the others first,
 //! unless it says itself where (`create 2`).
 
-use analysis::races::{Classify, Detector, FirstFound, FirstPass, Found, Race, SiteClass, Survey, Surveyed};
+use analysis::races::{
+    Classify, Detector, Found, Race, SecondFound, SecondPass, Sieve, Sieved, SiteClass, Survey, Surveyed, Suspects,
+};
 use std::collections::BTreeMap;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
@@ -53,27 +55,40 @@ impl Stream {
         self
     }
 
+    pub fn sieve(&self) -> Sieved {
+        let mut sieve = Sieve::new(self.classify());
+        self.tell(&mut sieve);
+        sieve.into_sieved()
+    }
+
     pub fn survey(&self) -> Surveyed {
-        let mut survey = Survey::new(self.classify());
+        let mut survey = Survey::new(self.sieve().atomics, self.classify());
         self.tell(&mut survey);
         survey.into_surveyed()
     }
 
-    /// What is found with a survey beforehand. A first pass that needs no second must agree.
+    /// What is found with a survey beforehand. What is left by a sieve must have the same races.
     pub fn found(&self) -> Found {
-        let surveyed = self.survey();
-        let first = self.first_found();
-        assert_eq!(first.surveyed, surveyed);
-        let found = self.found_with(surveyed);
-        assert!(first.found.is_none_or(|first| first == found), "{found:?}");
+        let found = self.found_with(self.survey());
+        assert_eq!(self.found_after_sieving(), found);
         found
     }
 
-    /// What a first pass finds.
-    pub fn first_found(&self) -> FirstFound {
-        let mut first_pass = FirstPass::new(self.classify(), self.classify());
-        self.tell(&mut first_pass);
-        first_pass.into_found()
+    /// What is found by as many passes as it takes.
+    pub fn found_after_sieving(&self) -> Found {
+        let sieved = self.sieve();
+        let suspects = sieved.suspects.clone();
+        if suspects.as_ref().is_some_and(Suspects::is_empty) {
+            return Found::default();
+        }
+        let mut second_pass = SecondPass::new(sieved, self.classify(), self.classify());
+        self.tell(&mut second_pass);
+        let SecondFound { surveyed, found } = second_pass.into_found();
+        found.unwrap_or_else(|| {
+            let mut detector = Detector::among(suspects, surveyed, self.classify());
+            self.tell(&mut detector);
+            detector.into_found()
+        })
     }
 
     pub fn found_with(&self, surveyed: Surveyed) -> Found {

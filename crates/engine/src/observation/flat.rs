@@ -92,19 +92,23 @@ impl Flattener {
         self.learn(batch.catalogue, to);
         let mut rest = batch.words;
         let mut fs_base = batch.fs_base;
-        while let Some(&number) = rest.first() {
-            if let Some(kind) = self.kinds.get(number as usize).copied().filter(|kind| kind.is_ordinary) {
-                let (words, after) = rest.split_at(usize::from(kind.words));
+        let mut kind = self.kind(rest);
+        while !rest.is_empty() {
+            if let Some(ordinary) = kind.filter(|kind| kind.is_ordinary) {
+                let (words, after) = rest.split_at(usize::from(ordinary.words));
                 rest = after;
-                let executed = kind.executed - u16::from(self.is_taken_back(after));
-                self.tell(kind, executed, words, fs_base, to);
+                kind = self.kind(rest);
+                let executed = ordinary.executed - u16::from(kind.is_some_and(|next| next.retracts));
+                self.tell(ordinary, executed, words, fs_base, to);
             } else {
                 let length = self.length(rest);
                 // What takes an instruction back stands behind it.
                 let (_, after) = rest.split_at(length);
-                let shown = if self.is_taken_back(after) { length + self.length(after) } else { length };
+                let is_taken_back = self.kind(after).is_some_and(|next| next.retracts);
+                let shown = if is_taken_back { length + self.length(after) } else { length };
                 fs_base = self.go_the_long_way(batch, &rest[..shown], fs_base, to);
-                rest = &rest[length..];
+                rest = after;
+                kind = self.kind(rest);
             }
         }
         self.hand_over(to);
@@ -157,8 +161,10 @@ impl Flattener {
         self.units.push(Unit { first: first as u32, first_mark: first_mark as u32, marks, is_ordinary });
     }
 
-    fn is_taken_back(&self, after: &[u64]) -> bool {
-        after.first().and_then(|&next| self.kinds.get(next as usize)).is_some_and(|next| next.retracts)
+    /// What the first record is, if it is one of a unit's.
+    #[inline]
+    fn kind(&self, words: &[u64]) -> Option<Kind> {
+        self.kinds.get(*words.first()? as usize).copied()
     }
 
     fn length(&self, words: &[u64]) -> usize {

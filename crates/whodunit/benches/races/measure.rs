@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
 /// What a replay that only counts is asked.
-const COUNT: &str = r#"{"study":"count"}"#;
+const COUNT: &str = include_str!("count.json");
 /// Status of `whodunit races` if there are races.
 const RACES_FOUND: i32 = 1;
 

@@ -6,7 +6,7 @@ use crate::inquiry::{self, Subject, Task};
 use crate::recordings::Trouble;
 use crate::study::Study;
 use crate::study::races::{Circumstance, Classes, Told, Wanted};
-use analysis::races::{Action, AdHoc, FirstFound, Found, Race, Side, Surveyed};
+use analysis::races::{Action, AdHoc, Found, Race, SecondFound, Side, Sieved, Surveyed, Suspects};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -83,11 +83,7 @@ impl Passes<'_> {
     pub fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
         let mut round = 1;
         loop {
-            let FirstFound { surveyed, found } = self.ask(Study::FirstPass(classes.clone()))?;
-            let found = match found {
-                Some(found) => found,
-                None => self.ask(Study::Races { surveyed: surveyed.clone(), classes: classes.clone() })?,
-            };
+            let (surveyed, found) = self.find(classes)?;
             let atomic = self.names.atomic_sites(&found.races);
             let known = classes.atomic.len();
             classes.atomic.extend(atomic);
@@ -96,6 +92,24 @@ impl Passes<'_> {
             }
             round += 1;
         }
+    }
+
+    /// By as many replays as it takes: most programs have nothing that a sieve leaves, and most others wait for nothing
+    /// but atomics.
+    fn find(&self, classes: &Classes) -> Result<(Surveyed, Found), Trouble> {
+        let sieved: Sieved = self.ask(Study::Sieve(classes.clone()))?;
+        let suspects = sieved.suspects.clone();
+        if suspects.as_ref().is_some_and(Suspects::is_empty) {
+            let surveyed = Surveyed { sync_memory: sieved.atomics, ad_hoc: Vec::new() };
+            return Ok((surveyed, Found::default()));
+        }
+        let second: SecondFound = self.ask(Study::SecondPass { sieved, classes: classes.clone() })?;
+        let surveyed = second.surveyed;
+        let found = match second.found {
+            Some(found) => found,
+            None => self.ask(Study::Races { suspects, surveyed: surveyed.clone(), classes: classes.clone() })?,
+        };
+        Ok((surveyed, found))
     }
 
     pub fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {

@@ -3,7 +3,7 @@
 use super::Student;
 use crate::naming::{Block, Blocks};
 use crate::stacks::Stacks;
-use analysis::races::{Classify, Detector, FirstPass, SiteClass, Surveyed};
+use analysis::races::{Classify, Detector, SecondPass, Sieve, Sieved, SiteClass, Surveyed, Suspects};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,13 +80,18 @@ impl<L: Listener + 'static, F: Fn(L) -> Value + Send + 'static> Student for Once
     }
 }
 
-pub fn first_pass(classes: Classes) -> impl Student {
-    let listener = FirstPass::new(classes.clone().classify(), classes.classify());
-    Once::new(listener, |first_pass: FirstPass| json!(first_pass.into_found()))
+pub fn sieve(classes: Classes) -> impl Student {
+    Once::new(Sieve::new(classes.classify()), |sieve: Sieve| json!(sieve.into_sieved()))
 }
 
-pub fn detect(surveyed: Surveyed, classes: Classes) -> impl Student {
-    Once::new(Detector::new(surveyed, classes.classify()), |detector: Detector| json!(detector.into_found()))
+pub fn second_pass(sieved: Sieved, classes: Classes) -> impl Student {
+    let listener = SecondPass::new(sieved, classes.clone().classify(), classes.classify());
+    Once::new(listener, |second_pass: SecondPass| json!(second_pass.into_found()))
+}
+
+pub fn detect(suspects: Option<Suspects>, surveyed: Surveyed, classes: Classes) -> impl Student {
+    let listener = Detector::among(suspects, surveyed, classes.classify());
+    Once::new(listener, |detector: Detector| json!(detector.into_found()))
 }
 
 /// An access whose circumstances are wanted.

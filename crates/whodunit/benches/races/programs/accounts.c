@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { THREADS = 4, ACCOUNTS = 512, TRANSFERS = 2000000 };
+enum { THREADS = 4, ACCOUNTS = 512, TRANSFERS = 1000000 };
 
 struct account {
     pthread_mutex_t lock;

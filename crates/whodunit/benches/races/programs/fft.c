@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { THREADS = 4, BITS = 18, POINTS = 1 << BITS, ROUNDS = 6 };
+enum { THREADS = 4, BITS = 18, POINTS = 1 << BITS, ROUNDS = 4 };
 
 struct complex {
     double re, im;

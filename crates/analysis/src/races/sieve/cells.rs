@@ -1,0 +1,258 @@
+//! The cells of memory: eight bytes for each four of the guest's, in chunks that are made when they are first needed.
+
+use super::super::cell::Slot;
+use super::super::shadow::{END, GRANULE_SIZE};
+use super::epoch::{Epoch, LAST_SLOT, Now};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use trace::stream::{Access, AccessKind};
+
+const CELL_SIZE_BITS: u32 = 2;
+/// A chunk is for a megabyte. What is never touched of it takes no memory: the system hands out zeros by the page.
+const CHUNK_BITS: u32 = 18;
+const CHUNK: usize = 1 << CHUNK_BITS;
+const LOOKED_UP: usize = 256;
+
+/// What is remembered of four bytes, in a word that is zero for nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Cell(pub u64);
+
+/// What a cell says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// The last write, and who has read since.
+    Plain { written: Epoch, readers: Epoch },
+    /// Its granule is a suspect, so that nothing more has to be known.
+    Suspect,
+    /// Its block was given back.
+    Freed,
+    /// Some of it is synchronisation memory.
+    Sync(Sync),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sync {
+    /// Of what is known of its granule's.
+    pub number: u32,
+    /// The rest of it has been accessed before some of it was synchronisation.
+    pub has_history: bool,
+}
+
+// No epoch of a write is that large, as writes have no lists.
+const SUSPECT: u32 = (LAST_SLOT as u32 + 1) << 20;
+const FREED: u32 = SUSPECT + 1;
+const SYNC: u32 = SUSPECT + 2;
+const SYNC_WITH_HISTORY: u32 = SUSPECT + 3;
+
+impl Cell {
+    pub const SUSPECT: Cell = Cell((SUSPECT as u64) << 32);
+    pub const FREED: Cell = Cell((FREED as u64) << 32);
+
+    #[inline]
+    pub fn plain(written: Epoch, readers: Epoch) -> Cell {
+        Cell(u64::from(written.0) << 32 | u64::from(readers.0))
+    }
+
+    pub fn sync(sync: Sync) -> Cell {
+        let upper = if sync.has_history { SYNC_WITH_HISTORY } else { SYNC };
+        Cell(u64::from(upper) << 32 | u64::from(sync.number))
+    }
+
+    #[inline]
+    pub fn state(self) -> State {
+        let (upper, lower) = ((self.0 >> 32) as u32, self.0 as u32);
+        match upper {
+            SUSPECT => State::Suspect,
+            FREED => State::Freed,
+            SYNC | SYNC_WITH_HISTORY => State::Sync(Sync { number: lower, has_history: upper == SYNC_WITH_HISTORY }),
+            _ => State::Plain { written: Epoch(upper), readers: Epoch(lower) },
+        }
+    }
+
+    /// Whether nobody else has been there.
+    #[inline]
+    fn is_of(self, slot: Slot) -> bool {
+        [Epoch((self.0 >> 32) as u32), Epoch(self.0 as u32)].iter().all(|epoch| epoch.is_of(slot))
+    }
+
+    /// Whether another read in this epoch changes nothing. Who has seen the epoch of a write has seen its reads as well.
+    #[inline]
+    fn knows_read(self, now: &Now) -> bool {
+        let (written, readers) = (Epoch((self.0 >> 32) as u32), Epoch(self.0 as u32));
+        readers == now.epoch || written == now.epoch || now.is_in(readers)
+    }
+
+    /// Whether another write in this epoch changes nothing: nobody else has read since.
+    #[inline]
+    fn knows_write(self, now: Epoch) -> bool {
+        self == Cell::plain(now, Epoch::NONE)
+    }
+}
+
+/// Cells of one chunk.
+struct Place {
+    chunk: usize,
+    first: usize,
+    last: usize,
+}
+
+/// The numbers of the cells that a range touches.
+#[inline]
+pub fn cells_of(address: u64, size: u64) -> Range<u64> {
+    let end = address.saturating_add(size).min(END);
+    address >> CELL_SIZE_BITS..end.div_ceil(1 << CELL_SIZE_BITS).max(address >> CELL_SIZE_BITS)
+}
+
+/// The same, of the granules that it touches.
+pub fn cells_of_granules(address: u64, size: u64) -> Range<u64> {
+    let end = address.saturating_add(size).min(END).div_ceil(GRANULE_SIZE) * GRANULE_SIZE;
+    let start = address / GRANULE_SIZE * GRANULE_SIZE;
+    cells_of(start, end.saturating_sub(start))
+}
+
+pub fn cells_of_granule(granule: u64) -> Range<u64> {
+    cells_of(granule * GRANULE_SIZE, GRANULE_SIZE)
+}
+
+/// The granule that a cell belongs to.
+pub fn granule_of(cell: u64) -> u64 {
+    cell << CELL_SIZE_BITS >> GRANULE_SIZE.trailing_zeros()
+}
+
+/// Which bytes of its granule a cell has.
+pub fn mask_of(cell: u64) -> u8 {
+    0xf << (4 * (cell & 1))
+}
+
+/// Whether something holds for all of some cells. Most accesses are of one or two.
+#[inline(always)]
+fn all(chunk: &Chunk, first: usize, last: usize, holds: impl Fn(Cell) -> bool) -> bool {
+    holds(Cell(chunk[first]))
+        && holds(Cell(chunk[last]))
+        && (last.wrapping_sub(first) < 2
+            || chunk.get(first..last).is_some_and(|words| words.iter().all(|word| holds(Cell(*word)))))
+}
+
+type Chunk = [u64; CHUNK];
+
+pub struct Cells {
+    chunks: Vec<Box<Chunk>>,
+    /// By the upper bits of an address: the number of its chunk.
+    numbers: BTreeMap<u64, u32>,
+    /// Chunks looked up a moment ago: the upper bits of an address, and the number.
+    looked_up: [(u64, u32); LOOKED_UP],
+}
+
+impl Cells {
+    pub fn new() -> Cells {
+        Cells { chunks: Vec::new(), numbers: BTreeMap::new(), looked_up: [(u64::MAX, 0); LOOKED_UP] }
+    }
+
+    /// The cells of an access, if they are in one chunk, which was looked up a moment ago.
+    #[inline(always)]
+    fn place(&self, access: &Access) -> Option<Place> {
+        let first = access.address >> CELL_SIZE_BITS;
+        let last = access.address.wrapping_add(u64::from(access.size)).wrapping_sub(1) >> CELL_SIZE_BITS;
+        let upper = first >> CHUNK_BITS;
+        let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
+        let is_there = known == upper && last >> CHUNK_BITS == upper;
+        is_there.then_some(Place { chunk: number as usize, first: first as usize % CHUNK, last: last as usize % CHUNK })
+    }
+
+    /// Whether an access, if it is none of synchronisation, would change nothing.
+    #[inline(always)]
+    pub fn know(&self, now: &Now, access: &Access) -> bool {
+        let Some(Place { chunk, first, last }) = self.place(access) else { return false };
+        let Some(chunk) = self.chunks.get(chunk) else { return false };
+        match access.kind {
+            AccessKind::Read => all(chunk, first, last, |cell| cell.knows_read(now)),
+            AccessKind::Write | AccessKind::Update => all(chunk, first, last, |cell| cell.knows_write(now.epoch)),
+            AccessKind::Atomic => false,
+        }
+    }
+
+    /// Notes an access, if it is none of synchronisation and nobody else has been there.
+    #[inline]
+    pub fn note_own(&mut self, now: &Now, access: &Access) -> bool {
+        let Some(Place { chunk, first, last }) = self.place(access) else { return false };
+        let words = self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(first..=last));
+        let Some(words) = words.filter(|_| access.kind != AccessKind::Atomic) else { return false };
+        if !words.iter().all(|word| Cell(*word).is_of(now.slot)) {
+            return false;
+        }
+        for word in words {
+            *word = match access.kind {
+                AccessKind::Read => *word >> 32 << 32 | u64::from(now.epoch.0),
+                _ => Cell::plain(now.epoch, Epoch::NONE).0,
+            };
+        }
+        true
+    }
+
+    /// The cells of a range, made if need be, up to the end of its first chunk.
+    #[inline]
+    pub fn touch(&mut self, cells: Range<u64>) -> &mut [u64] {
+        let upper = cells.start >> CHUNK_BITS;
+        let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
+        let number = if known == upper { number } else { self.look_up(upper) };
+        let first = cells.start as usize % CHUNK;
+        let length = (cells.end - cells.start).min((CHUNK - first) as u64) as usize;
+        &mut self.chunks[number as usize][first..first + length]
+    }
+
+    pub fn get(&mut self, cell: u64) -> Cell {
+        Cell(self.touch(cell..cell + 1)[0])
+    }
+
+    pub fn set(&mut self, cell: u64, new: Cell) {
+        self.touch(cell..cell + 1)[0] = new.0;
+    }
+
+    fn look_up(&mut self, upper: u64) -> u32 {
+        let number = *self.numbers.entry(upper).or_insert_with(|| {
+            self.chunks.push(fresh());
+            self.chunks.len() as u32 - 1
+        });
+        self.looked_up[upper as usize % LOOKED_UP] = (upper, number);
+        number
+    }
+
+    /// The parts of a range whose chunks there are, each in one chunk.
+    pub fn known_parts(&self, cells: Range<u64>) -> Vec<Range<u64>> {
+        let first = cells.start >> CHUNK_BITS;
+        let uppers = first..cells.end.div_ceil(CHUNK as u64).max(first);
+        let part = |upper: u64| cells.start.max(upper << CHUNK_BITS)..cells.end.min((upper + 1) << CHUNK_BITS);
+        self.numbers.range(uppers).map(|(upper, _)| part(*upper)).collect()
+    }
+
+    /// Forgets a part. Gives the cells back that were not empty.
+    pub fn take(&mut self, part: Range<u64>) -> Vec<Cell> {
+        let is_whole = part.end - part.start == CHUNK as u64;
+        let words = self.touch(part.clone());
+        // What was never touched takes no memory, and is to stay so.
+        let mut taken = Vec::new();
+        for word in words.iter_mut().filter(|word| **word != 0) {
+            taken.push(Cell(std::mem::take(word)));
+        }
+        if is_whole {
+            let number = self.look_up(part.start >> CHUNK_BITS);
+            self.chunks[number as usize] = fresh();
+        }
+        taken
+    }
+
+    /// All cells that there are.
+    pub fn iter(&self) -> impl Iterator<Item = Cell> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter().map(|word| Cell(*word)))
+    }
+
+    /// How many chunks there are.
+    pub fn n_chunks(&self) -> usize {
+        self.chunks.len()
+    }
+}
+
+fn fresh() -> Box<Chunk> {
+    let words = vec![0; CHUNK].into_boxed_slice();
+    words.try_into().unwrap_or_else(|_| unreachable!("there are as many words as asked for"))
+}
