@@ -69,6 +69,9 @@ const EVENTS_A_CHOICE: u64 = 100;
 /// A generation is so many times as long as the one before.
 const GROWTH: u64 = 4;
 
+/// So many sites are tried in the first pass of delays.
+const FIRST_PASS: u64 = 12;
+
 /// The turns that policies take. Delays need no luck once they have come to the right place, of which there are many.
 const MIX: [PolicyName; 8] = [
     PolicyName::Delay,
@@ -127,6 +130,24 @@ fn by_promise(points: &BTreeMap<u64, u64>) -> Vec<u64> {
     let both = points.keys().rev().zip(&contended).flat_map(|(&own, &contended)| [own, contended]);
     let mut seen = BTreeSet::new();
     both.filter(|&site| seen.insert(site)).collect()
+}
+
+/// Delays go through the sites again and again, each time through twice as many of them, so that those of most promise are tried
+/// several times before the last is tried at all. Tells which site comes in this round, and how many times it did before:
+/// at first it is one delay, then several, then longer ones, then any of these, and not the first time that a thread comes
+/// there; by turns under a random walk and under priorities.
+fn place_in_passes(round: u64, sites: u64) -> Option<(u64, u64)> {
+    if sites == 0 {
+        return None;
+    }
+    let length = |pass: u32| (FIRST_PASS << pass.min(32)).min(sites);
+    let (mut pass, mut left) = (0, round);
+    while left >= length(pass) {
+        left -= length(pass);
+        pass += 1;
+    }
+    let before = (0..pass).filter(|&pass| length(pass) > left).count();
+    Some((left, before as u64))
 }
 
 struct Hunt<'a> {
@@ -212,21 +233,22 @@ impl Hunt<'_> {
         Tactic::ReadsFrom { pairs: [nth(round), second] }
     }
 
-    /// One site after the other, each under a random walk and under priorities. At first one delay each; then again and
-    /// again; then longer ones; then any of these, and not the first time that a thread comes there.
+    /// Of every three schedules two hold threads at one chosen site, and one anywhere.
     fn delay(&self, round: u64, seed: u64) -> Tactic {
-        let (sites, ranked) = (self.sites.len() as u64, round % 2 == 1);
-        let Some(&site) = self.sites.get((round / 2).checked_rem(sites).unwrap_or(0) as usize) else {
+        let mut rng = Rng::new(seed);
+        if round % 3 == 2 {
+            return Tactic::Delays { spacing: 2 << rng.below(5), ranked: round / 3 % 2 == 1 };
+        }
+        let Some((index, times)) = place_in_passes(round - round / 3, self.sites.len() as u64) else {
             return Tactic::Walk;
         };
-        let mut rng = Rng::new(seed);
-        let (skip, wanted, stores) = match round / 2 / sites {
+        let (skip, wanted, stores) = match times {
             0 => (0, 1, 1),
             1 => (0, 8, 1),
             2 => (0, 4, 3),
-            rounds => (rng.below(4 * rounds), 1 + rng.below(8), 1 + rng.below(4)),
+            times => (rng.below(4 * times), 1 + rng.below(8), 1 + rng.below(4)),
         };
-        Tactic::Delay { site, skip, wanted, stores, ranked }
+        Tactic::Delay { site: self.sites[index as usize], skip, wanted, stores, ranked: (index + times) % 2 == 1 }
     }
 
     /// Runs the schedules of these numbers.
@@ -338,5 +360,15 @@ mod tests {
         let points = BTreeMap::from([(10, 1), (20, 9), (30, 2), (40, 1), (50, 5)]);
         assert_eq!(by_promise(&points), [50, 20, 40, 30, 10]);
         assert!(by_promise(&BTreeMap::new()).is_empty());
+    }
+
+    #[test]
+    fn sites_of_promise_come_again_before_the_last_comes() {
+        assert_eq!(place_in_passes(5, 0), None);
+        assert_eq!(place_in_passes(FIRST_PASS - 1, 100), Some((FIRST_PASS - 1, 0)));
+        assert_eq!(place_in_passes(FIRST_PASS, 100), Some((0, 1)));
+        assert_eq!(place_in_passes(2 * FIRST_PASS, 100), Some((FIRST_PASS, 0)));
+        assert_eq!(place_in_passes(3 * FIRST_PASS, 100), Some((0, 2)));
+        assert_eq!(place_in_passes(7, 3), Some((1, 2)));
     }
 }
