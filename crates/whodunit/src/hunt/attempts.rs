@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many sites are tried in the first pass of delays.
-const FIRST_PASS: u64 = 16;
+const FIRST_PASS: u64 = 8;
 
 /// Sites in the order in which delays try them: by turns one of the program's own, which lie above those of its libraries,
 /// and one at the memory that threads take from each other most often.
@@ -24,22 +24,22 @@ pub struct Attempt {
 }
 
 /// Delays go through the sites again and again, each time through twice as many of them, so that those of most promise are tried
-/// several times before the last is tried at all. New ones come first in each pass, under a random walk and under priorities; then
-/// the others, under one of these. Nothing if there are no sites.
+/// several times before the last is tried at all. In each pass those that were tried come first, under a random walk or under priorities;
+/// then the new ones, under both. Nothing if there are no sites.
 pub fn attempt(round: u64, sites: u64) -> Option<Attempt> {
     let end = |pass: u32| (FIRST_PASS << pass.min(32)).min(sites);
     let (mut pass, mut known, mut left) = (0, 0, round);
     while sites > 0 {
-        let new = end(pass) - known;
-        if left < 2 * new {
-            return Some(Attempt { site: known + left / 2, times: 0, ranked: left % 2 == 1 });
-        }
-        left -= 2 * new;
         if left < known {
             let times = (0..pass).filter(|&earlier| end(earlier) > left).count() as u64;
             return Some(Attempt { site: left, times, ranked: (left + times) % 2 == 1 });
         }
         left -= known;
+        let new = end(pass) - known;
+        if left < 2 * new {
+            return Some(Attempt { site: known + left / 2, times: 0, ranked: left % 2 == 1 });
+        }
+        left -= 2 * new;
         known = end(pass);
         pass += 1;
     }
@@ -63,10 +63,11 @@ mod tests {
         let again = |site, times, ranked| Some(Attempt { site, times, ranked });
         assert_eq!(attempt(5, 0), None);
         assert_eq!((attempt(0, 100), attempt(1, 100)), (first(0, false), first(0, true)));
-        assert_eq!(attempt(2 * FIRST_PASS, 100), first(FIRST_PASS, false));
-        assert_eq!(attempt(4 * FIRST_PASS, 100), again(0, 1, true));
-        assert_eq!(attempt(4 * FIRST_PASS + 1, 100), again(1, 1, false));
-        assert_eq!(attempt(5 * FIRST_PASS, 100), first(2 * FIRST_PASS, false));
+        assert_eq!(attempt(2 * FIRST_PASS, 100), again(0, 1, true));
+        assert_eq!(attempt(2 * FIRST_PASS + 1, 100), again(1, 1, false));
+        assert_eq!(attempt(3 * FIRST_PASS, 100), first(FIRST_PASS, false));
+        assert_eq!(attempt(5 * FIRST_PASS, 100), again(0, 2, false));
+        assert_eq!(attempt(6 * FIRST_PASS, 100), again(FIRST_PASS, 1, true));
         assert_eq!(attempt(6, 3), again(0, 1, true));
         assert_eq!(attempt(9, 3), again(0, 2, false));
     }

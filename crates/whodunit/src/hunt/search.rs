@@ -78,9 +78,9 @@ const MIX: [Option<PolicyName>; 8] = [
     Some(PolicyName::Rff),
     Some(PolicyName::Delay),
     Some(PolicyName::Pct),
-    None,
     Some(PolicyName::Delay),
     None,
+    Some(PolicyName::Delay),
 ];
 
 pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
@@ -205,8 +205,8 @@ impl Hunt<'_> {
         Tactic::ReadsFrom { pairs: [nth(round), second] }
     }
 
-    /// At first one delay for each site; then several; then longer ones; then any of these, and not the first time that a
-    /// thread comes there.
+    /// At first one delay for each site; then several long ones; then more of them; then any of these, and not the first time
+    /// that a thread comes there.
     fn delay(&self, round: u64, seed: u64) -> Tactic {
         let Some(Attempt { site, times, ranked }) = attempt(round, self.sites.len() as u64) else {
             return Tactic::Walk;
@@ -214,8 +214,8 @@ impl Hunt<'_> {
         let mut rng = Rng::new(seed);
         let (skip, wanted, stores) = match times {
             0 => (0, 1, 1),
-            1 => (0, 8, 1),
-            2 => (0, 4, 3),
+            1 => (0, 4, 3),
+            2 => (0, 8, 1),
             times => (rng.below(4 * times), 1 + rng.below(8), 1 + rng.below(4)),
         };
         Tactic::Delay { site: self.sites[site as usize], skip, wanted, stores, ranked }

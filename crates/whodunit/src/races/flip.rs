@@ -95,12 +95,8 @@ impl<'a> Flips<'a> {
     }
 
     fn judge(&self, plan: Plan, outcome: Outcome, held: u32) -> Flip {
-        let is_still_held = outcome.threads.iter().any(|thread| thread.thread == held && thread.state == HELD);
-        if let Some(remark) = outcome.remarks.first() {
-            return Flip::Missed(remark.clone());
-        }
-        if outcome.left.is_none() || is_still_held {
-            return Flip::Missed("the other thread did not come to its access".to_owned());
+        if let Some(why) = obstacle(&outcome, held) {
+            return Flip::Missed(why);
         }
         let recorded = self.recorded.get_or_init(|| outcomes::recorded(self.subject).ok());
         let effect = effect(recorded.as_ref(), &outcome);
@@ -154,11 +150,66 @@ impl Shown {
     }
 }
 
+/// Why the order did not come about, if it did not.
+fn obstacle(outcome: &Outcome, held: u32) -> Option<String> {
+    let is_still_held = outcome.threads.iter().any(|thread| thread.thread == held && thread.state == HELD);
+    let never_came = outcome.left.is_none() || is_still_held;
+    let remark = outcome.remarks.first().cloned();
+    remark.or_else(|| never_came.then(|| "the other thread did not come to its access".to_owned()))
+}
+
 fn effect(recorded: Option<&Outcome>, outcome: &Outcome) -> Effect {
     match recorded {
         None => Effect::Unknown,
         Some(recorded) if outcomes::is_same(recorded, outcome) => Effect::None,
         Some(recorded) if recorded.ending == outcome.ending => Effect::Output,
         Some(_) => Effect::Ending,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use session::rerun::{Left, Output, Thread};
+
+    fn outcome(ending: Ending, text: &str) -> Outcome {
+        let left = Left { event: 1, thread: 1, clock: 1, pc: String::new(), place: String::new() };
+        Outcome {
+            schema: Outcome::SCHEMA.to_owned(),
+            ending,
+            thread: 1,
+            clock: 1,
+            events: 1,
+            left: Some(left),
+            threads: Vec::new(),
+            output: vec![Output { descriptor: 1, text: text.to_owned(), bytes: text.len() as u64 }],
+            schedule: Vec::new(),
+            spent: 1,
+            origins: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_came_of_it_is_told_apart() {
+        let recorded = outcome(Ending::Exited { status: 0 }, "a\n");
+        let of = |ending, text| effect(Some(&recorded), &outcome(ending, text));
+        assert_eq!(of(Ending::Exited { status: 0 }, "a\n"), Effect::None);
+        assert_eq!(of(Ending::Exited { status: 0 }, "b\n"), Effect::Output);
+        assert_eq!(of(Ending::Exited { status: 3 }, "a\n"), Effect::Ending);
+        assert_eq!(of(Ending::Deadlock {}, "a\n"), Effect::Ending);
+        assert_eq!(effect(None, &recorded), Effect::Unknown);
+    }
+
+    #[test]
+    fn an_order_that_did_not_come_about_proves_nothing() {
+        let good = outcome(Ending::Exited { status: 0 }, "");
+        assert_eq!(obstacle(&good, 2), None);
+        let held = Thread { thread: 2, state: HELD.to_owned(), stack: Vec::new() };
+        assert!(obstacle(&Outcome { threads: vec![held.clone()], ..good.clone() }, 2).is_some());
+        assert_eq!(obstacle(&Outcome { threads: vec![held], ..good.clone() }, 3), None);
+        assert!(obstacle(&Outcome { left: None, ..good.clone() }, 2).is_some());
+        let let_go = Outcome { remarks: vec!["thread 2 was let go".to_owned()], ..good };
+        assert_eq!(obstacle(&let_go, 2).as_deref(), Some("thread 2 was let go"));
     }
 }
