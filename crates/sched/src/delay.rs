@@ -83,7 +83,7 @@ impl Delay {
         Delay { rng: Rng::new(seed), place, skip, held: None, wanted, stores, picks: 0, ranks, pending: Pending::new() }
     }
 
-    /// Where threads are held anywhere, draws how many points they pass before that, and how many stores end it.
+    /// Where threads are held anywhere, draws how many stores end this delay, and how many points they pass before the next.
     fn space(&mut self) {
         if let Place::Anywhere { spacing } = self.place {
             self.skip = self.rng.below(2 * spacing);
@@ -123,8 +123,8 @@ impl Delay {
             match self.skip.checked_sub(1) {
                 Some(less) => self.skip = less,
                 None => {
-                    self.held = Some(Held { thread: point.last, access, left: self.stores.max(1) });
                     self.space();
+                    self.held = Some(Held { thread: point.last, access, left: self.stores.max(1) });
                 }
             }
         }

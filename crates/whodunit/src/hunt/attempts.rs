@@ -15,7 +15,8 @@ pub fn by_promise(points: &BTreeMap<u64, u64>) -> Vec<u64> {
     both.filter(|&site| seen.insert(site)).collect()
 }
 
-/// One delay: at which site (its place in the order of promise), how many times it was tried before, and whether threads have priorities.
+/// One delay: at which site (its place in the order of promise), how many times it was tried before, and whether threads have
+/// priorities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attempt {
     pub site: u64,
@@ -27,9 +28,12 @@ pub struct Attempt {
 /// several times before the last is tried at all. In each pass those that were tried come first, under a random walk or under priorities;
 /// then the new ones, under both. Nothing if there are no sites.
 pub fn attempt(round: u64, sites: u64) -> Option<Attempt> {
+    if sites == 0 {
+        return None;
+    }
     let end = |pass: u32| (FIRST_PASS << pass.min(32)).min(sites);
     let (mut pass, mut known, mut left) = (0, 0, round);
-    while sites > 0 {
+    loop {
         if left < known {
             let times = (0..pass).filter(|&earlier| end(earlier) > left).count() as u64;
             return Some(Attempt { site: left, times, ranked: (left + times) % 2 == 1 });
@@ -43,7 +47,6 @@ pub fn attempt(round: u64, sites: u64) -> Option<Attempt> {
         known = end(pass);
         pass += 1;
     }
-    None
 }
 
 #[cfg(test)]
