@@ -80,9 +80,11 @@ impl SharedSites {
         }
     }
 
-    /// An access of the only thread.
+    /// An access of the only thread. The stacks of those that have ended are nobody's any more.
     fn access_alone(&mut self, thread: u32, site: u64, access: &Access<'_>, around: Around) {
-        if access.kind != AccessKind::Load && self.granules.contains_key(&(access.address / GRANULE)) {
+        let granule = self.granules.get(&(access.address / GRANULE));
+        let is_shared = granule.is_some_and(|granule| granule.is_shared || granule.owner != Some(Owner::Stack));
+        if access.kind != AccessKind::Load && is_shared {
             self.access(thread, site, access, around);
         }
     }
@@ -214,6 +216,9 @@ mod tests {
         shared.access_alone(1, 10, &at(0x8000, AccessKind::Store), alone);
         shared.access_alone(1, 11, &at(0x9000, AccessKind::Load), alone);
         shared.access_alone(1, 12, &at(0xa000, AccessKind::Store), alone);
+        let on_stack = Around { stack: (0xb000, 0xc000), ..Around::default() };
+        shared.access(2, 30, &at(0xb008, AccessKind::Store), on_stack);
+        shared.access_alone(1, 13, &at(0xb008, AccessKind::Store), alone);
         assert_eq!(shared.sharing().sites.into_keys().collect::<Vec<_>>(), [10, 0x8000 + 20]);
     }
 
