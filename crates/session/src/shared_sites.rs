@@ -3,9 +3,7 @@
 //! An observer that keeps, for each eight bytes that were accessed while there were several threads, whether more than
 //! one thread came there, whether anybody wrote, and by which instructions. A thread's accesses to its own stack are its
 //! own until another thread comes there, so that stacks that threads take over from each other are not shared; what
-//! another thread put there before is how the stack was prepared. What the last thread writes when all others have ended
-//! counts too, to memory that they have accessed: in another order it may come before their end. What it reads then are mostly
-//! results, for which it has waited.
+//! another thread put there before is how the stack was prepared.
 //!
 //! May miss: accesses of system calls; code that this run did not reach; memory beyond the first few million words.
 //! May name too much: memory that was freed by one thread and allocated by another.
@@ -80,15 +78,6 @@ impl SharedSites {
         }
     }
 
-    /// An access of the only thread. The stacks of those that have ended are nobody's any more.
-    fn access_alone(&mut self, thread: u32, site: u64, access: &Access<'_>, around: Around) {
-        let granule = self.granules.get(&(access.address / GRANULE));
-        let is_shared = granule.is_some_and(|granule| granule.is_shared || granule.owner != Some(Owner::Stack));
-        if access.kind != AccessKind::Load && is_shared {
-            self.access(thread, site, access, around);
-        }
-    }
-
     fn sharing(&self) -> Sharing {
         let mut sharing = Sharing::default();
         for granule in self.granules.values().filter(|granule| granule.is_shared && granule.is_written()) {
@@ -130,16 +119,12 @@ impl Granule {
 
 impl Observer for SharedSites {
     fn batch(&mut self, batch: &Batch<'_>) {
-        if batch.around.is_alone && self.granules.is_empty() {
+        if batch.around.is_alone {
             return;
         }
         for event in batch.events() {
             if let EventKind::Access(access) = &event.kind {
-                if batch.around.is_alone {
-                    self.access_alone(batch.thread.0, event.pc, access, batch.around);
-                } else {
-                    self.access(batch.thread.0, event.pc, access, batch.around);
-                }
+                self.access(batch.thread.0, event.pc, access, batch.around);
             }
         }
     }
@@ -203,23 +188,6 @@ mod tests {
             shared.access(thread, site, &access, Around::default());
         }
         assert_eq!(shared.sharing().pairs, BTreeSet::from([(20, 10), (20, 20)]));
-    }
-
-    #[test]
-    fn what_the_last_thread_writes_counts_where_others_have_been() {
-        let mut shared = SharedSites::new(Box::new(|_| {}));
-        let at = |address, kind| Access { address, ..word(kind) };
-        for address in [0x8000, 0x9000] {
-            shared.access(2, 20 + address, &at(address, AccessKind::Load), Around::default());
-        }
-        let alone = Around { is_alone: true, ..Around::default() };
-        shared.access_alone(1, 10, &at(0x8000, AccessKind::Store), alone);
-        shared.access_alone(1, 11, &at(0x9000, AccessKind::Load), alone);
-        shared.access_alone(1, 12, &at(0xa000, AccessKind::Store), alone);
-        let on_stack = Around { stack: (0xb000, 0xc000), ..Around::default() };
-        shared.access(2, 30, &at(0xb008, AccessKind::Store), on_stack);
-        shared.access_alone(1, 13, &at(0xb008, AccessKind::Store), alone);
-        assert_eq!(shared.sharing().sites.into_keys().collect::<Vec<_>>(), [10, 0x8000 + 20]);
     }
 
     #[test]
