@@ -68,7 +68,7 @@ const LEAST_PATIENCE: u64 = 5_000_000;
 /// What the engine counts for each time that a policy is asked.
 const EVENTS_A_CHOICE: u64 = 100;
 /// A generation is so many times as long as the one before.
-const GROWTH: u64 = 2;
+const GROWTH: u64 = 4;
 
 /// The turns that policies take; none stands for delays anywhere. Delays need no luck once they have come to the right place,
 /// of which there are many.
