@@ -1,6 +1,7 @@
 //! Delays: a thread that is about to make an access at one chosen place is kept from it until another one has made an
 //! access that conflicts. If nobody else can run before that, it goes on, and the next thread that comes there is kept.
 //! All else is a random walk, or goes by priorities that stay: then threads of low ones come late, and find others far ahead.
+//! Without a chosen place, threads are kept now and then wherever they stand: many short delays for orders that take several.
 //!
 //! In the spirit of active testing of races (Sen, PLDI 2008) and of delay injection (TSVD, SOSP 2019): a delay that lasts
 //! until the other side has come needs no luck to be long enough.
@@ -24,7 +25,7 @@ pub struct Delays {
 
 pub struct Delay {
     rng: Rng,
-    site: u64,
+    place: Place,
     /// How many times threads may pass the site first.
     skip: u64,
     held: Option<Held>,
@@ -32,11 +33,21 @@ pub struct Delay {
     wanted: u64,
     /// How many stores it takes to end one; with a single one, any access that conflicts will do.
     stores: u64,
-    /// How often others were picked while one was held.
+    /// How often others were picked while one was held; anywhere, since the last one was held.
     picks: u64,
     /// Where threads have priorities.
     ranks: Option<Ranks>,
     pending: Pending,
+}
+
+/// Where threads are held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Site(u64),
+    /// At about every so many-th point.
+    Anywhere {
+        spacing: u64,
+    },
 }
 
 struct Held {
@@ -48,21 +59,56 @@ struct Held {
 
 /// Threads are held no longer than others have been picked so often meanwhile.
 const PATIENCE: u64 = 3_000;
+/// The same for one of the delays anywhere, and how many of those a run has at most.
+const SHORT_PATIENCE: u64 = 200;
+const MOST_ANYWHERE: u64 = 300;
 
 impl Delay {
     pub fn new(seed: u64, site: u64, delays: Delays) -> Delay {
+        Delay::at(seed, Place::Site(site), delays)
+    }
+
+    /// Holds threads at about every `spacing`-th point, until others have made one access that conflicts, or as the seed
+    /// says more.
+    pub fn anywhere(seed: u64, spacing: u64, ranked: bool) -> Delay {
+        let delays = Delays { skip: 0, wanted: MOST_ANYWHERE, stores: 1, ranked };
+        let mut delay = Delay::at(seed, Place::Anywhere { spacing: spacing.max(1) }, delays);
+        delay.space();
+        delay
+    }
+
+    fn at(seed: u64, place: Place, delays: Delays) -> Delay {
         let Delays { skip, wanted, stores, ranked } = delays;
         let ranks = ranked.then(Ranks::default);
-        Delay { rng: Rng::new(seed), site, skip, held: None, wanted, stores, picks: 0, ranks, pending: Pending::new() }
+        Delay { rng: Rng::new(seed), place, skip, held: None, wanted, stores, picks: 0, ranks, pending: Pending::new() }
+    }
+
+    /// Where threads are held anywhere, draws how many stores end this delay, and how many points they pass before the next.
+    fn space(&mut self) {
+        if let Place::Anywhere { spacing } = self.place {
+            self.skip = self.rng.below(2 * spacing);
+            self.stores = 1 + u64::from(self.rng.draw().trailing_zeros().min(4));
+            self.picks = 0;
+        }
+    }
+
+    /// Nobody is held any longer than this.
+    fn give_up(&mut self) {
+        match self.place {
+            Place::Site(_) if self.picks > PATIENCE => self.wanted = 0,
+            Place::Anywhere { .. } if self.picks > SHORT_PATIENCE => {
+                self.held = None;
+                self.picks = 0;
+            }
+            _ => {}
+        }
     }
 
     /// What `last` was about to do is done, and it is about to do something else.
     fn advance(&mut self, point: &SwitchPoint<'_>) -> Option<ThreadId> {
         let done = self.pending.advance(point);
         self.picks += u64::from(self.held.is_some());
-        if self.picks > PATIENCE {
-            self.wanted = 0;
-        }
+        self.give_up();
         let is_over = self.wanted == 0;
         let any = self.stores == 1;
         let ends = |held: &mut Held| {
@@ -73,18 +119,25 @@ impl Delay {
         let released = self.held.take_if(ends).map(|held| held.thread);
         if released.is_some() {
             self.wanted = self.wanted.saturating_sub(1);
-        } else if let Some(access) = point.access.filter(|access| access.site == self.site && self.is_free()) {
+        } else if let Some(access) = point.access.filter(|access| self.counts(access.site)) {
             match self.skip.checked_sub(1) {
                 Some(less) => self.skip = less,
-                None => self.held = Some(Held { thread: point.last, access, left: self.stores.max(1) }),
+                None => {
+                    self.space();
+                    self.held = Some(Held { thread: point.last, access, left: self.stores.max(1) });
+                }
             }
         }
         released
     }
 
-    /// Whether the next thread that comes is to be held.
-    fn is_free(&self) -> bool {
-        self.held.is_none() && self.wanted > 0
+    /// Whether the next thread that comes there is to be held.
+    fn counts(&self, site: u64) -> bool {
+        let is_there = match self.place {
+            Place::Site(chosen) => chosen == site,
+            Place::Anywhere { .. } => true,
+        };
+        is_there && self.held.is_none() && self.wanted > 0
     }
 
     fn choose(&mut self, point: &SwitchPoint<'_>) -> ThreadId {
@@ -184,8 +237,25 @@ mod tests {
     }
 
     #[test]
+    fn anywhere_threads_are_held_again_and_again() {
+        let switches = |spacing: u64| -> usize {
+            let switches = |seed| {
+                let order = Toy::new(&[40, 40]).run(&mut Delay::anywhere(seed, spacing, true));
+                assert_eq!(order.len(), 80);
+                order.windows(2).filter(|pair| pair[0] != pair[1]).count()
+            };
+            (0..50).map(switches).sum()
+        };
+        let (often, seldom) = (switches(2), switches(1000));
+        assert!(often > 5 * seldom && seldom >= 50, "{often} against {seldom}");
+    }
+
+    #[test]
     fn the_same_seed_gives_the_same_order() {
         let order = |seed| Toy::new(&[6, 6, 6]).run(&mut Delay::new(seed, 2, ONCE));
+        assert_eq!(order(5), order(5));
+        assert_ne!(order(5), order(6));
+        let order = |seed| Toy::new(&[6, 6, 6]).run(&mut Delay::anywhere(seed, 2, false));
         assert_eq!(order(5), order(5));
         assert_ne!(order(5), order(6));
     }

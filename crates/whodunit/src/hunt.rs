@@ -4,6 +4,7 @@
 //! in memory (`ground`); those that fail stay. `search` says which schedules are tried and when the hunt is over. What was found
 //! is reduced to what it needs (`shrink`), kept and told (`ending`, `explain`, `text`).
 
+mod attempts;
 mod ending;
 mod episodes;
 mod explain;

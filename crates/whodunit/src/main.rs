@@ -21,6 +21,7 @@ mod pack;
 mod pairs;
 mod place;
 mod predict;
+mod progress;
 mod races;
 mod record;
 mod recordings;

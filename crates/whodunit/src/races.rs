@@ -2,8 +2,10 @@
 //!
 //! Several replays, each in a process of its own (`passes`): the first finds out which memory may race, and most programs need no
 //! other; the second looks at that memory alone, and the third too if threads waited for plain variables; the last tells under
-//! what circumstances. Names are looked up here (`names`), and races become findings (`verdicts`).
+//! what circumstances. Names are looked up here (`names`), the other order of what came in one only is tried (`flip`), and races
+//! become findings (`verdicts`).
 
+mod flip;
 pub mod names;
 pub mod passes;
 pub mod verdicts;
@@ -15,6 +17,7 @@ use crate::show::{self, Recorded};
 use crate::{allocators, pack, usage_error};
 use analysis::suppressions::Suppressions;
 use clap::Args;
+use flip::Flips;
 use names::Names;
 use passes::Passes;
 use program::source::SourceCache;
@@ -23,11 +26,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::finding::Findings;
 use trace::{Recording, Store};
+use verdicts::Court;
 
 const AFTER_HELP: &str = "\
 A data race: two threads access the same memory, one of them writes, and no synchronisation orders them.
 pthreads, C++, Rust and OpenMP are understood without a rebuild; so are atomics, futexes and flags on which
 a thread waits in a loop.
+
+A race whose accesses came in one order only is a suspicion, until a what-if run of the recording has made them in the
+other order (--prove); the finding then has the command that shows it again, and says what came of it.
 
 Suppressions are lines as ThreadSanitizer reads them: race:PATTERN, race_top:PATTERN, called_from_lib:PATTERN.
 
@@ -40,6 +47,7 @@ EXIT STATUS:
 EXAMPLES:
   whodunit races latest
   whodunit races server-3 --suppressions quiet.txt
+  whodunit races latest --prove 50
   whodunit races latest --alloc pool_get:pool_put:=64
   whodunit races latest --format sarif -o races.sarif";
 
@@ -55,6 +63,9 @@ pub struct Arguments {
     /// Of this process or program, by the number that `whodunit show` gives it, instead of the first with threads
     #[arg(long, value_name = "N")]
     process: Option<u32>,
+    /// Try the other order of at most so many races that came in one order only; 0 tries none
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    prove: usize,
     #[command(flatten)]
     allocating: allocators::Arguments,
     #[command(flatten)]
@@ -102,7 +113,7 @@ fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Finding
     arguments.allocating.check(&recorded.space)?;
     let allocating = &arguments.allocating;
     let subject = Subject { recording: &recording, name, log, recorded, allocating };
-    let findings = look(&subject, suppressions)?;
+    let findings = look(&subject, suppressions, arguments.prove)?;
     Ok((findings, recording))
 }
 
@@ -130,7 +141,7 @@ pub fn subject(recording: &Recording, asked: Option<u32>) -> Result<(u32, Record
     first.ok_or_else(|| "the recording holds no process".to_owned())
 }
 
-fn look(subject: &Subject<'_>, suppressions: &[Suppressions]) -> Result<Findings, Trouble> {
+fn look(subject: &Subject<'_>, suppressions: &[Suppressions], most_flips: usize) -> Result<Findings, Trouble> {
     let program = subject.recorded.program();
     let mut findings = Findings::new("races", &program);
     findings.recording = Some(subject.name.clone());
@@ -143,6 +154,7 @@ fn look(subject: &Subject<'_>, suppressions: &[Suppressions]) -> Result<Findings
     let allocators = &subject.allocating.allocators;
     let passes = Passes { folder: subject.recording.folder(), log: subject.log, names: &names, allocators };
     let seen = passes.look()?;
-    verdicts::judge(&mut findings, &seen, &names, suppressions, subject);
+    let flips = Flips::new(subject, &names, most_flips);
+    verdicts::judge(&mut findings, &Court { seen: &seen, names: &names, suppressions, subject }, flips);
     Ok(findings)
 }

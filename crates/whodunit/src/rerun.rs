@@ -3,6 +3,7 @@
 //! The run is in a process of its own, since an engine runs only once: it gets the plan in words and answers with the
 //! outcome on its standard output. [`carry_out`] is how other verbs ask for one.
 
+pub mod outcomes;
 mod places;
 mod prepare;
 pub mod structures;

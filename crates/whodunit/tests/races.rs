@@ -10,8 +10,10 @@ mod exhibit;
 #[path = "races"]
 mod races {
     mod allocators;
+    mod blessed;
     mod exhibits;
     mod looking;
+    mod proving;
     mod race_free;
     mod told;
 }

@@ -38,6 +38,11 @@ pub enum Tactic {
         stores: u64,
         ranked: bool,
     },
+    /// As in [`Delay::anywhere`].
+    Delays {
+        spacing: u64,
+        ranked: bool,
+    },
 }
 
 impl Tactic {
@@ -57,6 +62,7 @@ impl Tactic {
             Tactic::Delay { site, skip, wanted, stores, ranked } => {
                 Box::new(Delay::new(seed, site, Delays { skip, wanted, stores, ranked }))
             }
+            Tactic::Delays { spacing, ranked } => Box::new(Delay::anywhere(seed, spacing, ranked)),
         }
     }
 
@@ -69,7 +75,7 @@ impl Tactic {
             Tactic::Pct { .. } => "pct",
             Tactic::Pos => "pos",
             Tactic::ReadsFrom { .. } => "rff",
-            Tactic::Delay { .. } => "delay",
+            Tactic::Delay { .. } | Tactic::Delays { .. } => "delay",
         }
     }
 }

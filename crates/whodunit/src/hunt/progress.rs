@@ -1,40 +1,11 @@
-//! How far a hunt is, on a line of its own that is written over again and again, for a person at a terminal.
+//! How far a hunt is, for a person at a terminal.
 
 use super::search::{Found, Plan};
+use crate::progress::Line;
 use crate::recordings::text::count;
-use crate::voice;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// How often the line changes.
-const INTERVAL: Duration = Duration::from_millis(200);
 const WIDTH: u64 = 20;
-
-/// A line that is written over.
-struct Line {
-    is_seen: bool,
-    shown: Option<Instant>,
-}
-
-impl Line {
-    fn new() -> Line {
-        Line { is_seen: std::io::stderr().is_terminal(), shown: None }
-    }
-
-    fn show(&mut self, text: impl FnOnce() -> String) {
-        if self.is_seen && self.shown.is_none_or(|shown| shown.elapsed() >= INTERVAL) {
-            self.shown = Some(Instant::now());
-            voice::say(&format!("\r\x1b[K{}", text()));
-        }
-    }
-
-    /// Takes it away.
-    fn end(&self) {
-        if self.shown.is_some() {
-            voice::say("\r\x1b[K");
-        }
-    }
-}
 
 pub struct Progress {
     line: Line,

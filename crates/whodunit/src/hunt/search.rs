@@ -6,6 +6,7 @@
 //! how many run at the same time.
 
 use super::PolicyName;
+use super::attempts::{Attempt, attempt, by_promise};
 use super::failure::Failure;
 use super::ground::{Ground, NoRun, Run, Trial};
 use super::order::Tactic;
@@ -69,16 +70,17 @@ const EVENTS_A_CHOICE: u64 = 100;
 /// A generation is so many times as long as the one before.
 const GROWTH: u64 = 4;
 
-/// The turns that policies take. Delays need no luck once they have come to the right place, of which there are many.
-const MIX: [PolicyName; 8] = [
-    PolicyName::Delay,
-    PolicyName::Pos,
-    PolicyName::Rff,
-    PolicyName::Delay,
-    PolicyName::Pct,
-    PolicyName::Delay,
-    PolicyName::Random,
-    PolicyName::Delay,
+/// The turns that policies take; none stands for delays anywhere. Delays need no luck once they have come to the right place,
+/// of which there are many.
+const MIX: [Option<PolicyName>; 8] = [
+    Some(PolicyName::Delay),
+    Some(PolicyName::Pos),
+    Some(PolicyName::Rff),
+    Some(PolicyName::Delay),
+    Some(PolicyName::Pct),
+    Some(PolicyName::Delay),
+    None,
+    Some(PolicyName::Delay),
 ];
 
 pub fn search(ground: &Ground, plan: &Plan) -> Result<Found, NoRun> {
@@ -117,16 +119,6 @@ fn patience_after(ordinary: &Run) -> u64 {
     let choices = answer.steps + answer.shared.as_ref().map_or(0, |shared| shared.accesses);
     let events = answer.events.saturating_add(choices.saturating_mul(EVENTS_A_CHOICE));
     events.saturating_mul(PATIENCE).saturating_add(LEAST_PATIENCE)
-}
-
-/// Sites in the order in which delays try them: by turns one of the program's own, which lie above those of its libraries,
-/// and one at the memory that threads take from each other most often.
-fn by_promise(points: &BTreeMap<u64, u64>) -> Vec<u64> {
-    let mut contended: Vec<u64> = points.keys().copied().collect();
-    contended.sort_by_key(|site| std::cmp::Reverse(points.get(site)));
-    let both = points.keys().rev().zip(&contended).flat_map(|(&own, &contended)| [own, contended]);
-    let mut seen = BTreeSet::new();
-    both.filter(|&site| seen.insert(site)).collect()
 }
 
 struct Hunt<'a> {
@@ -185,18 +177,19 @@ impl Hunt<'_> {
         let (policy, round) = match self.plan.policy {
             PolicyName::Mix => {
                 let (rounds, place) = (index / MIX.len() as u64, (index % MIX.len() as u64) as usize);
-                let share = |part: &[PolicyName]| part.iter().filter(|&&policy| policy == MIX[place]).count() as u64;
-                (MIX[place], rounds * share(&MIX) + share(&MIX[..place]))
+                let share = |part: &[Option<PolicyName>]| part.iter().filter(|&&policy| policy == MIX[place]).count();
+                (MIX[place], rounds * share(&MIX) as u64 + share(&MIX[..place]) as u64)
             }
-            policy => (policy, index),
+            policy => (Some(policy), index),
         };
         match policy {
-            PolicyName::Mix | PolicyName::Random => Tactic::Walk,
-            PolicyName::Pct => Tactic::Pct { depth: self.plan.depth, steps: self.steps },
-            PolicyName::Pos => Tactic::Pos,
-            PolicyName::Rff => self.reads_from(round, seed),
-            PolicyName::Delay => self.delay(round, seed),
-            PolicyName::RoundRobin => Tactic::RoundRobin { quantum: 1 + Rng::new(seed).below(DEFAULT_QUANTUM) },
+            None => Tactic::Delays { spacing: 2 << Rng::new(seed).below(5), ranked: round % 2 == 1 },
+            Some(PolicyName::Mix | PolicyName::Random) => Tactic::Walk,
+            Some(PolicyName::Pct) => Tactic::Pct { depth: self.plan.depth, steps: self.steps },
+            Some(PolicyName::Pos) => Tactic::Pos,
+            Some(PolicyName::Rff) => self.reads_from(round, seed),
+            Some(PolicyName::Delay) => self.delay(round, seed),
+            Some(PolicyName::RoundRobin) => Tactic::RoundRobin { quantum: 1 + Rng::new(seed).below(DEFAULT_QUANTUM) },
         }
     }
 
@@ -212,21 +205,20 @@ impl Hunt<'_> {
         Tactic::ReadsFrom { pairs: [nth(round), second] }
     }
 
-    /// One site after the other, each under a random walk and under priorities. At first one delay each; then again and
-    /// again; then longer ones; then any of these, and not the first time that a thread comes there.
+    /// At first one delay for each site; then several long ones; then more of them; then any of these, and not the first time
+    /// that a thread comes there.
     fn delay(&self, round: u64, seed: u64) -> Tactic {
-        let (sites, ranked) = (self.sites.len() as u64, round % 2 == 1);
-        let Some(&site) = self.sites.get((round / 2).checked_rem(sites).unwrap_or(0) as usize) else {
+        let Some(Attempt { site, times, ranked }) = attempt(round, self.sites.len() as u64) else {
             return Tactic::Walk;
         };
         let mut rng = Rng::new(seed);
-        let (skip, wanted, stores) = match round / 2 / sites {
+        let (skip, wanted, stores) = match times {
             0 => (0, 1, 1),
-            1 => (0, 8, 1),
-            2 => (0, 4, 3),
-            rounds => (rng.below(4 * rounds), 1 + rng.below(8), 1 + rng.below(4)),
+            1 => (0, 4, 3),
+            2 => (0, 8, 1),
+            times => (rng.below(4 * times), 1 + rng.below(8), 1 + rng.below(4)),
         };
-        Tactic::Delay { site, skip, wanted, stores, ranked }
+        Tactic::Delay { site: self.sites[site as usize], skip, wanted, stores, ranked }
     }
 
     /// Runs the schedules of these numbers.
@@ -326,17 +318,5 @@ fn work(ground: &Ground, trials: &[Trial], next: &AtomicU64, is_over: &AtomicBoo
         if send.send(run).is_err() || is_last {
             return;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sites_come_by_turns_from_above_and_by_contention() {
-        let points = BTreeMap::from([(10, 1), (20, 9), (30, 2), (40, 1), (50, 5)]);
-        assert_eq!(by_promise(&points), [50, 20, 40, 30, 10]);
-        assert!(by_promise(&BTreeMap::new()).is_empty());
     }
 }

@@ -4,9 +4,9 @@ use super::plans::{plans, without_the_order};
 use crate::races::Subject;
 use crate::recordings::Trouble;
 use crate::rerun;
+use crate::rerun::outcomes::{self, is_same};
 use analysis::predict::{Kind, Predicted, Prediction};
-use session::rerun::{Ending, Outcome, Passage, Plan, Step};
-use std::collections::BTreeMap;
+use session::rerun::{Ending, Outcome, Plan};
 
 /// A prediction and what came of it.
 pub struct Tried<'a> {
@@ -21,17 +21,13 @@ pub struct Court<'a> {
     good: Outcome,
 }
 
-/// No program has code here, so a plan that speaks of it never acts.
-const NOWHERE: &str = "0x1";
 /// An invalid access so near to the beginning of memory is one through a null pointer.
 const NULL_ZONE: u64 = 1 << 16;
 
 impl Court<'_> {
     /// A recording that failed by itself needs no prediction.
     pub fn open<'a>(subject: &'a Subject<'a>) -> Result<Court<'a>, Trouble> {
-        let until = Passage { thread: 2, passes: NOWHERE.to_owned(), time: 1 };
-        let idle = Plan::new(vec![Step::Hold { thread: 1, before: NOWHERE.to_owned(), time: 1, until }]);
-        let good = rerun::carry_out(subject.recording.folder(), subject.log, &idle)?;
+        let good = outcomes::recorded(subject)?;
         if matches!(good.ending, Ending::Killed { .. } | Ending::Deadlock {}) {
             let name = &subject.name;
             return Err(Trouble::Refused(format!(
@@ -101,26 +97,9 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
     }
 }
 
-fn is_same(good: &Outcome, outcome: &Outcome) -> bool {
-    outcome.ending == good.ending && lines(outcome) == lines(good)
-}
-
 fn is_near_null(address: &str) -> bool {
     let digits = address.strip_prefix("0x").unwrap_or(address);
     u64::from_str_radix(digits, 16).is_ok_and(|address| address < NULL_ZONE)
-}
-
-/// What was written, line by line, in no order: that of threads may change without harm.
-fn lines(outcome: &Outcome) -> Vec<(i32, String)> {
-    let mut streams: BTreeMap<i32, String> = BTreeMap::new();
-    for output in &outcome.output {
-        streams.entry(output.descriptor).or_default().push_str(&output.text);
-    }
-    let split =
-        |(descriptor, text): (i32, String)| text.lines().map(|line| (descriptor, line.to_owned())).collect::<Vec<_>>();
-    let mut lines: Vec<(i32, String)> = streams.into_iter().flat_map(split).collect();
-    lines.sort();
-    lines
 }
 
 #[cfg(test)]

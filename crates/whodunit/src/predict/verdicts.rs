@@ -4,12 +4,12 @@ use super::trial::Tried;
 use crate::naming::{Block, Memory};
 use crate::races::Subject;
 use crate::races::names::Names;
+use crate::rerun::outcomes;
 use analysis::predict::{Deed, Held, Kind, Predicted, Prediction};
-use session::rerun::{Ending, Outcome, Plan};
+use session::rerun::{Outcome, Plan};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use trace::finding::{
-    Address, Cause, Class, Evidence, Failure, Finding, Findings, Lock, LockMode, Place, Side, Step, Thread, Variable,
+    Address, Cause, Class, Evidence, Finding, Findings, Lock, LockMode, Place, Side, Step, Thread, Variable,
 };
 use trace::stream;
 
@@ -65,62 +65,19 @@ fn summary(predicted: &Predicted, n_tried: usize) -> String {
 
 /// Crashes at one place are one to people; otherwise the pair of instructions tells.
 fn signature(prediction: &Prediction, outcome: &Outcome) -> String {
-    match failing_frame(outcome) {
+    match outcomes::failing_frame(outcome) {
         Some(place) => format!("{:?} {:?} {:?}", place.file, place.function, place.line),
         None => format!("{:#x} {:#x}", prediction.early.pc, prediction.late.pc),
     }
 }
 
-fn failure_text(ending: &Ending) -> String {
-    match ending {
-        Ending::Killed { name, address: Some(address), .. } => format!("{name} at {address}"),
-        Ending::Killed { name, .. } => name.clone(),
-        Ending::Exited { status: 0 } => "the program writes something else".to_owned(),
-        Ending::Exited { status } => format!("the program exits with status {status}"),
-        Ending::Deadlock {} | Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::Stopped {} => String::new(),
-    }
-}
-
-/// Where the thread that failed was: the innermost function with a source line of the program's.
-fn failing_frame(outcome: &Outcome) -> Option<Place> {
-    if !matches!(outcome.ending, Ending::Killed { .. }) {
-        return None;
-    }
-    let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread)?;
-    let own = |frame: &&session::rerun::Frame| frame.line.is_some() && !frame.module.starts_with("libc.so");
-    let frame = thread.stack.iter().find(own).or(thread.stack.first())?;
-    Some(Place {
-        function: frame.function.clone(),
-        file: frame.file.as_ref().map(PathBuf::from),
-        line: frame.line,
-        module: Some(frame.module.clone()),
-        ..Place::default()
-    })
-}
-
 impl Bench<'_> {
     fn proved(&self, prediction: &Prediction, plan: &Plan, outcome: &Outcome) -> Finding {
-        let name = &self.subject.name;
-        let process = match self.subject.recording.logs().first() {
-            Some(first) if *first == self.subject.log => String::new(),
-            _ => format!(" --process {}", self.subject.log),
-        };
-        let command = format!("whodunit rerun {name}{process} --plan <(echo '{}')", plan.text());
+        let command = outcomes::command(self.subject, plan);
         let variable = self.variable(prediction);
         let mut finding = Finding::proved(class(prediction.kind), &self.title(prediction, &variable), &command);
         self.describe(&mut finding, prediction, variable);
-        let (signal, exit_status) = match &outcome.ending {
-            Ending::Killed { signal, .. } => (Some(*signal), None),
-            Ending::Exited { status } => (None, Some(*status)),
-            _ => (None, None),
-        };
-        finding.failure = Some(Failure {
-            text: failure_text(&outcome.ending),
-            signal,
-            exit_status,
-            thread: Some(outcome.thread),
-            at: failing_frame(outcome),
-        });
+        finding.failure = Some(outcomes::failure(outcome));
         finding.evidence.plan = serde_json::to_value(plan).ok();
         finding
     }

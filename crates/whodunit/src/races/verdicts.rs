@@ -1,6 +1,7 @@
 //! From races in numbers to findings.
 
 use super::Subject;
+use super::flip::{Flip, Flips};
 use super::names::Names;
 use super::passes::{Occurrence, Seen};
 use crate::naming::Memory;
@@ -23,14 +24,8 @@ const NOTES: [&str; 2] = [
 ];
 
 /// Adds what was seen to the findings.
-pub(super) fn judge(
-    findings: &mut Findings,
-    seen: &Seen,
-    names: &Names,
-    suppressions: &[Suppressions],
-    subject: &Subject<'_>,
-) {
-    let court = Court { seen, names, suppressions, subject };
+pub(super) fn judge(findings: &mut Findings, court: &Court<'_>, mut flips: Flips<'_>) {
+    let seen = court.seen;
     let mut told = BTreeSet::new();
     for (number, race) in seen.found.races.iter().enumerate() {
         for occurrence in seen.occurrences(number) {
@@ -45,12 +40,14 @@ pub(super) fn judge(
                 findings.summary.suppressed += 1;
                 continue;
             }
-            findings.push(court.finding(race, &occurrence, stacks));
+            let flip = if race.both_orders { None } else { flips.try_out(&occurrence) };
+            findings.push(court.finding(race, &occurrence, stacks, flip));
         }
     }
     // Waiting for an atomic variable is what it is for.
-    let is_atomic =
-        |ad_hoc: &&AdHoc| [ad_hoc.reader, ad_hoc.writer].iter().any(|side| names.is_atomic(side.pc, ad_hoc.address));
+    let is_atomic = |ad_hoc: &&AdHoc| {
+        [ad_hoc.reader, ad_hoc.writer].iter().any(|side| court.names.is_atomic(side.pc, ad_hoc.address))
+    };
     for ad_hoc in seen.ad_hoc.iter().filter(|ad_hoc| !is_atomic(ad_hoc)) {
         findings.push(court.ad_hoc(ad_hoc));
     }
@@ -70,11 +67,11 @@ fn signature(stacks: &[Vec<Place>; 2]) -> Vec<String> {
 
 type Told<'a> = (&'a Side, Option<&'a Circumstance>);
 
-struct Court<'a> {
-    seen: &'a Seen,
-    names: &'a Names,
-    suppressions: &'a [Suppressions],
-    subject: &'a Subject<'a>,
+pub(super) struct Court<'a> {
+    pub seen: &'a Seen,
+    pub names: &'a Names,
+    pub suppressions: &'a [Suppressions],
+    pub subject: &'a Subject<'a>,
 }
 
 impl Court<'_> {
@@ -118,20 +115,22 @@ impl Court<'_> {
         self.suppressions.iter().any(|suppressions| suppressions.of_race(&stacks).is_some())
     }
 
-    fn finding(&self, race: &Race, occurrence: &Occurrence<'_>, stacks: [Vec<Place>; 2]) -> Finding {
+    fn finding(
+        &self,
+        race: &Race,
+        occurrence: &Occurrence<'_>,
+        stacks: [Vec<Place>; 2],
+        flip: Option<Flip>,
+    ) -> Finding {
         let sides = [occurrence.first, occurrence.second];
         let variable = self.variable(occurrence);
         let title = title(&variable, &sides, &stacks);
         let is_release = sides.iter().any(|(side, _)| side.action == Action::Freed);
         let class = if is_release { Class::UseAfterFree } else { Class::DataRace };
-        let mut finding = if race.both_orders {
-            Finding::proved(
-                class,
-                &title,
-                &format!("whodunit races {}{}", self.subject.name, self.subject.allocating.words()),
-            )
-        } else {
-            Finding::suspected(class, &title)
+        let mut finding = match (race.both_orders, &flip) {
+            (true, _) => Finding::proved(class, &title, &self.own_command()),
+            (false, Some(Flip::Shown(shown))) => Finding::proved(class, &title, &shown.command),
+            (false, _) => Finding::suspected(class, &title),
         };
         let what = short_name(&variable);
         for ((side, circumstance), stack) in sides.into_iter().zip(stacks) {
@@ -148,7 +147,15 @@ impl Court<'_> {
         finding.next = self.next(&variable);
         finding.variable = Some(variable);
         finding.evidence = self.evidence();
+        if let Some(flip) = flip {
+            flip.describe(&mut finding);
+        }
         finding
+    }
+
+    /// Shows races again that came in both orders.
+    fn own_command(&self) -> String {
+        format!("whodunit races {}{}", self.subject.name, self.subject.allocating.words())
     }
 
     fn ad_hoc(&self, ad_hoc: &AdHoc) -> Finding {

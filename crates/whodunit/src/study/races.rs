@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use trace::stream::{Access, Event, Listener, Site, Thread, Values};
+use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread, Values};
 
 /// What is known of instructions beforehand.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -116,6 +116,9 @@ pub struct Circumstance {
     /// Where the access begins, which may be before the address that was asked for.
     pub address: u64,
     pub block: Option<Block>,
+    /// Which arrival of the thread at the instruction it was, counted from 1; 0 if nobody has counted.
+    #[serde(default)]
+    pub time: u64,
 }
 
 /// Where a thread was made.
@@ -139,14 +142,33 @@ pub struct Circumstances {
     pending: BTreeMap<Thread, Vec<(usize, Wanted)>>,
     ordinals: BTreeMap<Thread, u64>,
     pcs: Vec<u64>,
+    /// How often threads have come to the instructions that something is wanted of.
+    times: BTreeMap<(Thread, u64), Times>,
     stacks: Stacks,
     blocks: Blocks,
     told: Told,
 }
 
+#[derive(Default)]
+struct Times {
+    count: u64,
+    /// The ordinal of an access that only read: if the next one writes, both are one execution.
+    read: Option<u64>,
+}
+
+impl Times {
+    fn count(&mut self, ordinal: u64, kind: AccessKind) -> u64 {
+        let is_same = kind == AccessKind::Write && self.read.is_some_and(|read| read + 1 == ordinal);
+        self.read = (kind == AccessKind::Read).then_some(ordinal);
+        self.count += u64::from(!is_same);
+        self.count
+    }
+}
+
 impl Circumstances {
     pub fn new(wanted: Vec<Wanted>) -> Circumstances {
         let circumstances = vec![None; wanted.len()];
+        let times = wanted.iter().map(|wanted| ((wanted.thread, wanted.pc), Times::default())).collect();
         let mut pending: BTreeMap<Thread, Vec<(usize, Wanted)>> = BTreeMap::new();
         for (number, wanted) in wanted.into_iter().enumerate() {
             pending.entry(wanted.thread).or_default().push((number, wanted));
@@ -155,6 +177,7 @@ impl Circumstances {
             pending,
             ordinals: BTreeMap::new(),
             pcs: Vec::new(),
+            times,
             stacks: Stacks::default(),
             blocks: Blocks::default(),
             told: Told { circumstances, threads: BTreeMap::new() },
@@ -167,8 +190,14 @@ impl Circumstances {
         *ordinal
     }
 
-    /// Notes the circumstances of everything that was wanted of this access.
-    fn look(&mut self, thread: Thread, is_meant: impl Fn(&Wanted) -> bool, address: u64, values: Values<'_>) {
+    /// Notes the circumstances of everything that was wanted of this access, the thread's arrival there of this number.
+    fn look(
+        &mut self,
+        thread: Thread,
+        is_meant: impl Fn(&Wanted) -> bool,
+        (address, time): (u64, u64),
+        values: Values<'_>,
+    ) {
         let Some(pending) = self.pending.get_mut(&thread) else { return };
         let mut met = Vec::new();
         pending.retain(|(number, wanted)| {
@@ -186,6 +215,7 @@ impl Circumstances {
                 after: values.after.map(<[u8]>::to_vec),
                 address,
                 block,
+                time,
             });
         }
     }
@@ -205,7 +235,8 @@ impl Listener for Circumstances {
             let offset = wanted.address.wrapping_sub(access.address);
             !wanted.is_release && wanted.pc == pc && wanted.ordinal <= ordinal && offset < u64::from(access.size)
         };
-        self.look(thread, is_meant, access.address, values);
+        let time = self.times.get_mut(&(thread, pc)).map_or(0, |times| times.count(ordinal, access.kind));
+        self.look(thread, is_meant, (access.address, time), values);
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
@@ -219,7 +250,7 @@ impl Listener for Circumstances {
             Event::Freed { address, .. } => {
                 let ordinal = self.count(thread);
                 let is_meant = |wanted: &Wanted| wanted.is_release && wanted.ordinal == ordinal;
-                self.look(thread, is_meant, address, Values::default());
+                self.look(thread, is_meant, (address, 0), Values::default());
             }
             _ => {}
         }

@@ -64,13 +64,15 @@ impl Listener for Steps {
         }
         let Some(visits) = self.visits.get_mut(&(thread, pc)) else { return };
         visits.count += 1;
-        let Some(&number) = visits.wanted.get(&visits.count) else { return };
+        let time = visits.count;
+        let Some(&number) = visits.wanted.get(&time) else { return };
         self.told[number] = Some(Circumstance {
             callers: self.stacks.callers(thread),
             before: values.before.map(<[u8]>::to_vec),
             after: values.after.map(<[u8]>::to_vec),
             address: access.address,
             block: self.blocks.at(access.address).copied(),
+            time,
         });
     }
 

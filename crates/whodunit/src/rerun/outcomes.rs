@@ -1,0 +1,86 @@
+//! What the outcome of a what-if run means to verbs that ask for one: whether it is that of the recording, how it failed, and
+//! the command that shows it again.
+
+use super::carry_out;
+use crate::races::Subject;
+use crate::recordings::Trouble;
+use session::rerun::{Ending, Frame, Outcome, Passage, Plan, Step};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use trace::finding::{Failure, Place};
+
+/// No program has code here, so a plan that speaks of it never acts.
+const NOWHERE: &str = "0x1";
+
+/// The run as it was recorded.
+pub fn recorded(subject: &Subject<'_>) -> Result<Outcome, Trouble> {
+    let until = Passage { thread: 2, passes: NOWHERE.to_owned(), time: 1 };
+    let idle = Plan::new(vec![Step::Hold { thread: 1, before: NOWHERE.to_owned(), time: 1, until }]);
+    carry_out(subject.recording.folder(), subject.log, &idle)
+}
+
+/// Whether both ended in the same way and wrote the same.
+pub fn is_same(recorded: &Outcome, outcome: &Outcome) -> bool {
+    outcome.ending == recorded.ending && lines(outcome) == lines(recorded)
+}
+
+/// What was written, line by line, in no order: that of threads may change without harm.
+fn lines(outcome: &Outcome) -> Vec<(i32, String)> {
+    let mut streams: BTreeMap<i32, String> = BTreeMap::new();
+    for output in &outcome.output {
+        streams.entry(output.descriptor).or_default().push_str(&output.text);
+    }
+    let split =
+        |(descriptor, text): (i32, String)| text.lines().map(|line| (descriptor, line.to_owned())).collect::<Vec<_>>();
+    let mut lines: Vec<(i32, String)> = streams.into_iter().flat_map(split).collect();
+    lines.sort();
+    lines
+}
+
+/// The command that carries the plan out again.
+pub fn command(subject: &Subject<'_>, plan: &Plan) -> String {
+    let process = match subject.recording.logs().first() {
+        Some(first) if *first == subject.log => String::new(),
+        _ => format!(" --process {}", subject.log),
+    };
+    format!("whodunit rerun {}{process} --plan <(echo '{}')", subject.name, plan.text())
+}
+
+pub fn failure(outcome: &Outcome) -> Failure {
+    let (signal, exit_status) = match &outcome.ending {
+        Ending::Killed { signal, .. } => (Some(*signal), None),
+        Ending::Exited { status } => (None, Some(*status)),
+        _ => (None, None),
+    };
+    let text = failure_text(&outcome.ending);
+    Failure { text, signal, exit_status, thread: Some(outcome.thread), at: failing_frame(outcome) }
+}
+
+fn failure_text(ending: &Ending) -> String {
+    match ending {
+        Ending::Killed { name, address: Some(address), .. } => format!("{name} at {address}"),
+        Ending::Killed { name, .. } => name.clone(),
+        Ending::Exited { status: 0 } => "the program writes something else".to_owned(),
+        Ending::Exited { status } => format!("the program exits with status {status}"),
+        Ending::Deadlock {} => "no thread can ever run again".to_owned(),
+        Ending::Limit {} => "the program does not come to an end".to_owned(),
+        Ending::LeftTheRecording { .. } | Ending::Stopped {} => String::new(),
+    }
+}
+
+/// Where the thread that failed was: the innermost function with a source line of the program's.
+pub fn failing_frame(outcome: &Outcome) -> Option<Place> {
+    if !matches!(outcome.ending, Ending::Killed { .. }) {
+        return None;
+    }
+    let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread)?;
+    let own = |frame: &&Frame| frame.line.is_some() && !frame.module.starts_with("libc.so");
+    let frame = thread.stack.iter().find(own).or(thread.stack.first())?;
+    Some(Place {
+        function: frame.function.clone(),
+        file: frame.file.as_ref().map(PathBuf::from),
+        line: frame.line,
+        module: Some(frame.module.clone()),
+        ..Place::default()
+    })
+}
