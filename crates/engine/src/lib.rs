@@ -36,7 +36,7 @@ mod ways;
 mod world;
 mod x87;
 
-pub use code::observe::{AccessKind, Mark, Marks, Wanted};
+pub use code::observe::{AccessKind, Chosen, Mark, Marks, Wanted};
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Watch, Watching, Why};
 pub use departure::{Departure, translate, translated};
