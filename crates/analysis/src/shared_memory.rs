@@ -32,6 +32,9 @@ const LONGEST_ACCESS: u64 = 256;
 /// Of a large block that is given back or made, only so much is looked at.
 const LONGEST_BLOCK: u64 = 1 << 20;
 
+/// Of granules, how many bits do not count where neighbourhoods are told apart: 64 bytes each.
+const NEIGHBOURHOOD_BITS: u32 = 3;
+
 /// What a pass has found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Contended {
@@ -95,7 +98,7 @@ impl SharedMemory {
         let size = u64::from(access.size).min(LONGEST_ACCESS);
         for (granule, _) in granules(access.address, size) {
             let Some(cell) = self.cells.at(granule) else { continue };
-            let sites = self.sets.with(cell.sites, access.site.0);
+            let sites = self.sets.with(cell.sites, access.site.0, granule >> NEIGHBOURHOOD_BITS);
             if sites != cell.sites {
                 cell.sites = sites;
             }

@@ -209,6 +209,9 @@ impl Detector {
         };
         for location in self.locations.take(address, block.size) {
             self.collected.forget(location.address);
+            if self.method != Method::Fatal {
+                continue;
+            }
             for touch in location.others(thread).filter(|touch| !self.order.is_before(&touch.last, slot)) {
                 let (early, late) = (&free, &touch.last);
                 let kind = Kind::Dangling;

@@ -16,7 +16,7 @@ const SOURCE: &str = "#include <pthread.h>\n#include <stdlib.h>\n\
     }\n\
     int main(int count, char **words) {\n\
         pthread_t threads[2];\n\
-        buffer = malloc(32);\n\
+        buffer = malloc(4096);\n\
         for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, close_it, CAREFUL ? words[0] : NULL);\n\
         for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);\n\
         return 0;\n\
