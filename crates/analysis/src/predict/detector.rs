@@ -138,7 +138,7 @@ impl Detector {
     /// Whether an access is to memory that others contend for. What is synchronisation is among it.
     fn concerns(&mut self, thread: Thread, pc: u64, access: &Access, values: Values<'_>) -> bool {
         let is_contended = self.is_contended(access);
-        let is_null = access.kind.reads() && values.before.is_some_and(|bytes| has_null(bytes));
+        let is_null = access.kind.reads() && values.before.is_some_and(has_null);
         if !is_contended && !is_null || self.is_on_own_stack(thread, access.address) {
             return false;
         }

@@ -59,9 +59,12 @@ impl Cell {
     /// Whether a thread's access is as one of its own before.
     #[inline]
     pub fn knows(&self, stamp: Stamp, writes: bool) -> bool {
-        self.is_contended
-            || self.write == stamp && (writes && self.read == Stamp::NEVER || !writes)
-            || !writes && self.read == stamp
+        let is_known = if writes {
+            self.write == stamp && self.read == Stamp::NEVER
+        } else {
+            self.write == stamp || self.read == stamp
+        };
+        is_known || self.is_contended
     }
 
     /// An access: contended, if what it conflicts with is not ordered before it.

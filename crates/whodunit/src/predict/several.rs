@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn programs_are_not_mixed() {
-        let other = Findings { program: "client".to_owned(), ..findings("b", &[]) };
+        let mut other = findings("b", &[]);
+        other.program = "client".to_owned();
         assert!(
             matches!(combine(findings("a", &[]), vec![other]), Err(Trouble::Refused(text)) if text.contains("client"))
         );
