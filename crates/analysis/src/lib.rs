@@ -8,4 +8,5 @@
 pub mod pairs;
 pub mod predict;
 pub mod races;
+pub mod shared_memory;
 pub mod suppressions;

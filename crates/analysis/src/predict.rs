@@ -1,6 +1,6 @@
 //! Crashes that have not happened yet: from a run that went well, the orders of accesses that would have ended it.
 //!
-//! After ConMem (Zhang, Sun and Lu, ASPLOS 2010), in one pass. Each kind of memory error has its ingredients, which a good
+//! After ConMem (Zhang, Sun and Lu, ASPLOS 2010), all kinds at once. Each kind of memory error has its ingredients, which a good
 //! run shows too, and an order in which they are fatal:
 //!
 //! - *null*: a thread reads a pointer and dereferences it, another writes NULL to it; fatal if the write comes first and
@@ -8,8 +8,13 @@
 //! - *uninitialised*: a thread reads what only another has initialised; fatal if the read comes first.
 //! - *dangling*: a thread accesses a block that another gives back; fatal if the access comes after.
 //! - *overflow*: a thread reads an index, and another changes it; fatal if a check was made of the old value.
+//! - *double free*: a thread gives a block back and clears the pointer to it, another reads the pointer and finds nothing;
+//!   fatal if the read comes before the pointer is cleared, and the reader gives the block back as well.
 //! - *inconsistent*: a thread reads what another changes; fatal if it does not go with what was read before, and a lookup by
 //!   both finds nothing. The paper leaves these out: most such orders do no harm, so only trying them out can tell.
+//!
+//! The stream is told three times: an [`Exploration`] finds what has to be looked at, the [`Detector`] looks, and a
+//! [`UseSeeker`] finds out what becomes of what was read.
 //!
 //! A fatal order is predicted unless synchronisation forbids it: by order ([`order`]) or by mutual exclusion
 //! ([`deeds::Deed::is_shielded_from`]). It differs from the paper in this:
@@ -23,14 +28,22 @@
 //! memory that is accessed by differently aligned instructions. May wrongly predict: orders that values forbid in ways
 //! that the stream does not show. So predictions are to be tried out.
 
+mod comparators;
 mod deeds;
 mod detector;
+mod exploration;
 mod found;
 mod locations;
 mod order;
+mod parts;
 mod runners;
+mod scene;
 mod uses;
 
+pub use comparators::Method;
 pub use deeds::{Deed, Held, Place};
 pub use detector::{Detector, Libraries};
+pub use exploration::{Exploration, Explored};
 pub use found::{Block, Kind, Predicted, Prediction};
+pub use order::Order;
+pub use uses::{UseSeeker, Used};

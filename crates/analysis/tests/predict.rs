@@ -1,7 +1,8 @@
 //! Predictions from streams written by hand, after the figures of the ConMem paper.
 
-use analysis::predict::{Detector, Kind, Predicted};
-use analysis::races::{Sieve, SiteClass, Survey, Surveyed};
+use analysis::predict::{Detector, Exploration, Explored, Kind, Predicted, UseSeeker};
+use analysis::races::{Classify, SiteClass};
+use std::collections::BTreeSet;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
 
 const POINTER: u64 = 0x1000_0000;
@@ -65,21 +66,96 @@ fn tell(listener: &mut impl Listener, stream: &[(Thread, Does)]) {
     }
 }
 
-fn surveyed(stream: &[(Thread, Does)]) -> Surveyed {
-    let mut sieve = Sieve::new(Box::new(|_| SiteClass::Plain));
-    tell(&mut sieve, stream);
-    let mut survey = Survey::new(sieve.into_sieved().atomics, Box::new(|_| SiteClass::Plain));
-    tell(&mut survey, stream);
-    survey.into_surveyed()
+fn plain() -> Classify {
+    Box::new(|_| SiteClass::Plain)
 }
 
-/// What is predicted of threads 2 and 3, which thread 1 makes.
-fn predicted(rest: &[(Thread, Does)]) -> Predicted {
+fn explored(stream: &[(Thread, Does)]) -> Explored {
+    let mut exploration = Exploration::new([plain(), plain()], Vec::new());
+    tell(&mut exploration, stream);
+    exploration.into_explored()
+}
+
+/// Events, and the accesses of these instructions.
+fn of_instructions(stream: &[(Thread, Does)], instructions: &BTreeSet<u64>) -> Vec<(Thread, Does)> {
+    let is_told = |(_, does): &&(Thread, Does)| match does {
+        Read(site, ..) | Write(site, ..) | Update(site, ..) | Atomic(site, ..) => {
+            instructions.contains(&(0x100 * u64::from(*site)))
+        }
+        Does::Event(_) => true,
+    };
+    stream.iter().filter(is_told).cloned().collect()
+}
+
+/// Threads 2 and 3 are made by thread 1.
+fn with_threads(rest: &[(Thread, Does)]) -> Vec<(Thread, Does)> {
     let mut stream = vec![(1, Read(63, 0x5000_0000, 1)), created(2), created(3)];
     stream.extend_from_slice(rest);
-    let mut detector = Detector::new(surveyed(&stream), Box::new(|_| SiteClass::Plain), Vec::new());
-    tell(&mut detector, &stream);
-    detector.into_predicted()
+    stream
+}
+
+/// What is predicted of threads 2 and 3, in three passes.
+fn predicted(rest: &[(Thread, Does)]) -> Predicted {
+    let stream = with_threads(rest);
+    let explored = explored(&stream);
+    let instructions = explored.contended.instructions.clone();
+    let mut detector = Detector::new(explored, plain(), Vec::new());
+    tell(&mut detector, &of_instructions(&stream, &instructions));
+    let mut predicted = detector.into_predicted();
+    let mut seeker = UseSeeker::new(predicted.doubtful());
+    tell(&mut seeker, &stream);
+    predicted.keep_used(&seeker.into_used());
+    predicted
+}
+
+/// The sites that a first pass finds worth looking at.
+fn contended(rest: &[(Thread, Does)]) -> Vec<u64> {
+    explored(&with_threads(rest)).contended.instructions.iter().map(|pc| pc / 0x100).collect()
+}
+
+#[test]
+fn memory_of_one_thread_is_not_looked_at() {
+    let own = [(2, Write(1, POINTER, 0, 1)), (3, Write(2, OTHER, 0, 1)), (2, Read(3, POINTER, 1))];
+    assert!(contended(&own).is_empty());
+    let shared = [(2, Write(1, POINTER, 0, 1)), (3, Write(2, OTHER, 0, 1)), (3, Read(3, POINTER, 1))];
+    assert_eq!(contended(&shared), [1, 3]);
+    let only_read = [(2, Read(1, POINTER, 1)), (3, Read(2, POINTER, 1))];
+    assert!(contended(&only_read).is_empty());
+}
+
+#[test]
+fn what_came_before_the_conflict_is_looked_at_too() {
+    let stream =
+        [(2, Read(1, POINTER, 0)), (2, Write(2, POINTER, 0, 1)), (2, Read(3, POINTER, 1)), (3, Read(4, POINTER, 1))];
+    assert_eq!(contended(&stream), [1, 2, 3, 4]);
+}
+
+#[test]
+fn handing_over_is_no_contention_and_locking_is() {
+    let between = |first: [Does; 2]| {
+        let [release, acquire] = first;
+        [(2, Write(1, POINTER, 0, 1)), (2, release), (3, acquire), (3, Write(2, POINTER, 1, 2))]
+    };
+    let released = Does::Event(Event::Released { object: LOCK, site: 0 });
+    let acquired = Does::Event(Event::Acquired { object: LOCK, site: 0 });
+    assert!(contended(&between([released, acquired])).is_empty());
+    assert_eq!(contended(&between([unlock(LOCK), lock(LOCK)])), [1, 2]);
+}
+
+#[test]
+fn the_lives_of_blocks_are_apart_and_their_ends_count() {
+    let apart = [
+        (2, allocate(OBJECT)),
+        (2, Write(1, OBJECT, 0, 1)),
+        (2, free(OBJECT)),
+        (3, allocate(OBJECT)),
+        (3, Write(2, OBJECT, 0, 1)),
+    ];
+    assert!(contended(&apart).is_empty());
+    let freed_by_another = [(2, allocate(OBJECT)), (2, Write(1, OBJECT, 0, 1)), (3, free(OBJECT))];
+    assert_eq!(contended(&freed_by_another), [1]);
+    let read_by_both = [(3, allocate(OBJECT)), (2, Read(1, OBJECT, 1)), (3, Read(2, OBJECT, 1)), (3, free(OBJECT))];
+    assert_eq!(contended(&read_by_both), [1, 2]);
 }
 
 /// Kind and sites, the early one first.
@@ -290,7 +366,7 @@ fn a_second_read_that_another_thread_comes_before() {
 
 #[test]
 fn one_thread_has_nothing_to_fear() {
-    let mut detector = Detector::new(Surveyed::default(), Box::new(|_| SiteClass::Plain), Vec::new());
+    let mut detector = Detector::new(Explored::default(), plain(), Vec::new());
     let stream = [(1, Read(2, POINTER, OBJECT)), (1, Read(3, OBJECT, 1)), (1, Write(4, POINTER, OBJECT, 0))];
     tell(&mut detector, &stream);
     assert_eq!(detector.into_predicted(), Predicted::default());

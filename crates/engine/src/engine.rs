@@ -1,7 +1,7 @@
 //! The one engine of the process, and what its embedder is told.
 
 use crate::code::cache::{CacheStats, Exit};
-use crate::code::observe::{Marks, RecordFacts};
+use crate::code::observe::{Chosen, Marks, RecordFacts};
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault, RSP};
 use crate::debug::Debugging;
@@ -35,6 +35,8 @@ pub struct Options {
     pub observation: Observation,
     /// Where an observed run tells registers too.
     pub marks: Marks,
+    /// The instructions that it tells of, if not all.
+    pub chosen: Option<Chosen>,
     /// Bytes for translated code; when they are used up, all code is forgotten and made anew as it is needed.
     pub cache_size: u64,
     /// Fills what the kernel would fill with random bytes at program start.

@@ -38,7 +38,7 @@ mod ways;
 mod world;
 mod x87;
 
-pub use code::observe::{AccessKind, Mark, Marks, Wanted};
+pub use code::observe::{AccessKind, Chosen, Mark, Marks, Wanted};
 pub use commons::SIZE as COMMONS_SIZE;
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Watch, Watching, Why};

@@ -7,7 +7,7 @@ use crate::allocators::Allocator;
 use crate::last_write;
 use crate::recordings::Trouble;
 use crate::study::{self, Study};
-use engine::{Marks, Observation, Observer, Passed};
+use engine::{Chosen, Marks, Observation, Observer, Passed};
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +23,10 @@ pub trait Inquiry: Send + Sync {
     /// Where registers are wanted too.
     fn marks(&self) -> Marks {
         Marks::new()
+    }
+    /// The instructions that are observed, if not all.
+    fn chosen(&self) -> Option<Chosen> {
+        None
     }
     /// Who sees what guest code does; called once.
     fn observer(&self) -> Option<Box<dyn Observer>>;

@@ -5,6 +5,7 @@
 
 mod plans;
 mod recording;
+mod several;
 mod trial;
 mod verdicts;
 
@@ -13,11 +14,13 @@ use crate::races::names::Names;
 use crate::races::passes::Passes;
 use crate::races::{self, Subject};
 use crate::recordings::{Trouble, conclude};
-use crate::study::{Study, predict};
+use crate::study::Study;
+use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
-use analysis::predict::Predicted;
+use analysis::predict::{Explored, Kind, Method, Predicted, Used};
 use clap::Args;
 use program::source::SourceCache;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::process::ExitCode;
@@ -40,20 +43,24 @@ EXAMPLES:
   whodunit predict latest
   whodunit predict -- ./server-test --quick
   whodunit predict -n 5 -- ./server-test
+  whodunit predict run-1 run-2 run-3
   whodunit predict latest --suspects --format html -o predictions.html";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The recording: a name that `whodunit ls` shows, a path, or `latest`
+    /// The recordings, all of one program: names that `whodunit ls` shows, paths, or `latest`
     #[arg(value_name = "REC", required_unless_present = "program", conflicts_with = "program")]
-    recording: Option<OsString>,
+    recordings: Vec<OsString>,
     /// The program to record first, and its arguments
     #[arg(value_name = "PROG", last = true)]
     program: Vec<OsString>,
     /// With PROG: how many runs to look at, the first with the usual schedule, the others with random ones
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
+    /// How to predict: what would be fatal, or for comparison all data races or all accesses that are not atomic, untried
+    #[arg(long, value_enum, default_value = "fatal")]
+    method: MethodName,
     /// Tell also what was tried without a failure
     #[arg(long)]
     suspects: bool,
@@ -69,6 +76,23 @@ pub struct Arguments {
     output: findings_output::OutputArguments,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum MethodName {
+    Fatal,
+    Race,
+    Atom,
+}
+
+impl MethodName {
+    fn method(self) -> Method {
+        match self {
+            MethodName::Fatal => Method::Fatal,
+            MethodName::Race => Method::Race,
+            MethodName::Atom => Method::Atom,
+        }
+    }
+}
+
 pub fn run(arguments: &Arguments) -> ExitCode {
     if arguments.runs > 1 && arguments.program.is_empty() {
         return usage_error("-n needs a program to run: whodunit predict -n 5 -- PROG [ARGS]...");
@@ -82,10 +106,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The findings of the recording; of several runs, those of the first that has some.
+/// The findings of the recordings; of several runs, those of the first that has some.
 fn find(arguments: &Arguments) -> Result<(Findings, Recording), Trouble> {
-    if let Some(name) = &arguments.recording {
-        return examine(name, arguments);
+    if let Some((first, others)) = arguments.recordings.split_first() {
+        let (findings, recording) = examine(first, arguments)?;
+        let others = others.iter().map(|name| Ok(examine(name, arguments)?.0)).collect::<Result<_, Trouble>>()?;
+        return Ok((several::combine(findings, others)?, recording));
     }
     let last = arguments.runs - 1;
     for run in 0..last {
@@ -121,9 +147,15 @@ fn look(subject: &Subject<'_>, arguments: &Arguments) -> Result<Findings, Troubl
     let court = Court::open(subject)?;
     let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
     let names = Names::new(subject.recorded.space.clone(), naming);
-    let predicted = predicted(subject, &names)?;
+    let method = arguments.method.method();
+    let predicted = predicted(subject, &names, method)?;
+    let bench = verdicts::Bench { subject, names: &names };
+    if method != Method::Fatal {
+        verdicts::list(&mut findings, &predicted, &bench);
+        return Ok(findings);
+    }
     let tried = court.try_out(&predicted, arguments.most);
-    verdicts::judge(&mut findings, &predicted, tried, &verdicts::Bench { subject, names: &names }, arguments.suspects);
+    verdicts::judge(&mut findings, &predicted, tried, &bench, arguments.suspects);
     Ok(findings)
 }
 
@@ -131,11 +163,44 @@ fn look(subject: &Subject<'_>, arguments: &Arguments) -> Result<Findings, Troubl
 /// out memory is not told.
 const LIBRARIES: [&str; 7] = ["libc.so", "ld-linux", "libpthread", "libstdc++", "libgcc_s", "libm.so", "libgomp.so"];
 
-fn predicted(subject: &Subject<'_>, names: &Names) -> Result<Predicted, Trouble> {
+/// How many times what was predicted is looked through for atomic operations, which order others.
+const MOST_ROUNDS: usize = 4;
+
+fn predicted(subject: &Subject<'_>, names: &Names, method: Method) -> Result<Predicted, Trouble> {
     let allocators = &subject.allocating.allocators;
     let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
-    let mut classes = passes.classes();
-    let (surveyed, _) = passes.settle(&mut classes)?;
     let libraries: Vec<Range<u64>> = LIBRARIES.iter().flat_map(|library| names.code_of(library)).collect();
-    passes.ask(Study::Predict(predict::Subject { surveyed, classes, libraries }))
+    let mut known = Known { classes: passes.classes(), libraries };
+    let mut predicted = Predicted::default();
+    for _ in 0..MOST_ROUNDS {
+        let explored: Explored = passes.ask(Study::Explore(known.clone()))?;
+        if explored.contended.instructions.is_empty() {
+            return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
+        }
+        predicted = passes.ask(Study::Predict(predict::Subject { explored, known: known.clone(), method }))?;
+        let n_known = known.classes.atomic.len();
+        known.classes.atomic.extend(atomic_sites(&predicted, names));
+        if known.classes.atomic.len() == n_known {
+            break;
+        }
+    }
+    let doubtful = predicted.doubtful();
+    if !doubtful.is_empty() {
+        let used: Used = passes.ask(Study::Uses(doubtful))?;
+        predicted.keep_used(&used);
+    }
+    Ok(predicted)
+}
+
+/// Loads and stores of atomics are plain instructions. Debug information tells them apart.
+fn atomic_sites(predicted: &Predicted, names: &Names) -> BTreeSet<u64> {
+    let accesses = predicted.pairs.iter().flatten().flat_map(|prediction| {
+        let deeds = match prediction.kind {
+            Kind::Dangling => vec![&prediction.late],
+            _ => vec![&prediction.early, &prediction.late],
+        };
+        deeds.into_iter().map(|deed| (deed.pc, prediction.address))
+    });
+    let asked: BTreeSet<(u64, u64)> = accesses.collect();
+    asked.into_iter().filter(|(pc, address)| names.is_atomic(*pc, *address)).map(|(pc, _)| pc).collect()
 }

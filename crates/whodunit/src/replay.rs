@@ -134,6 +134,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         report_deadlock: false,
         observation: inquiry.as_ref().map_or(Observation::Nothing, |inquiry| inquiry.observation()),
         marks: inquiry.as_ref().map_or_else(Marks::new, |inquiry| inquiry.marks()),
+        chosen: inquiry.as_ref().and_then(|inquiry| inquiry.chosen()),
         cache_size: DEFAULT_CACHE << 20,
         seed: 0,
         filters: Vec::new(),

@@ -70,6 +70,7 @@ impl Start {
             report_deadlock: self.settings.on_deadlock == OnDeadlock::Report,
             observation: self.observation,
             marks: engine::Marks::new(),
+            chosen: None,
             cache_size: self.settings.cache_mebibytes << 20,
             seed: self.settings.seed,
             switching: self.switching,

@@ -13,12 +13,13 @@ use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
 use analysis::pairs::Scope;
 use analysis::races::{Sieved, Surveyed, Suspects};
-use engine::{Marks, Observation, Observer, Passed};
+use engine::{Chosen, Marks, Observation, Observer, Passed};
 use functions::Functions;
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::stream::{Detail, Streaming};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use trace::Recording;
 use trace::stream::Listener;
@@ -37,8 +38,12 @@ pub enum Study {
     SecondPass { sieved: Sieved, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
-    /// Memory errors of other orders, given what a survey found.
+    /// What predictions have to look at.
+    Explore(predict::Known),
+    /// Memory errors of other orders, given what an exploration found.
     Predict(predict::Subject),
+    /// What becomes of what these instructions read.
+    Uses(BTreeSet<u64>),
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
@@ -60,6 +65,7 @@ pub trait Student: Listener + 'static {
 struct Studying<S> {
     streaming: Streaming<S>,
     marks: Marks,
+    chosen: Option<Chosen>,
 }
 
 pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log: u32) -> Box<dyn Inquiry> {
@@ -78,7 +84,15 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::Predict(subject) => Box::new(Studying::new(predict::predict(subject), functions, Detail::Values)),
+        Study::Explore(known) => Box::new(Studying::new(predict::explore(known), functions, Detail::Accesses)),
+        Study::Predict(subject) => {
+            let (student, chosen) = predict::predict(subject);
+            Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
+        }
+        Study::Uses(readers) => {
+            let (student, chosen) = predict::uses(readers);
+            Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
+        }
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
@@ -97,7 +111,12 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
 impl<S: Student> Studying<S> {
     fn new(student: S, functions: Functions, detail: Detail) -> Studying<S> {
         let Functions { marks, roles } = functions;
-        Studying { streaming: Streaming::new(student, roles, detail), marks }
+        Studying { streaming: Streaming::new(student, roles, detail), marks, chosen: None }
+    }
+
+    /// Observes these instructions, and of the others only what is said.
+    fn of(self, chosen: Chosen) -> Studying<S> {
+        Studying { chosen: Some(chosen), ..self }
     }
 }
 
@@ -108,6 +127,10 @@ impl<S: Student> Inquiry for Studying<S> {
 
     fn marks(&self) -> Marks {
         self.marks.clone()
+    }
+
+    fn chosen(&self) -> Option<Chosen> {
+        self.chosen.clone()
     }
 
     fn observer(&self) -> Option<Box<dyn Observer>> {

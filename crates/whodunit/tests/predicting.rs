@@ -10,6 +10,8 @@ mod exhibit;
 #[path = "predicting"]
 mod predicting {
     mod bad_input;
+    mod comparing;
+    mod double_free;
     mod exhibits;
     mod looking;
 }

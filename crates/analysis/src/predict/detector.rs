@@ -1,24 +1,25 @@
-//! The listener that looks for the ingredients of all four kinds of errors in one pass.
+//! The listener that looks for the ingredients of all kinds of errors in one pass.
 
-use super::deeds::{Happening, Place, excludes_any};
-use super::found::{Block, Collected, Kind, Predicted, Suspicion};
-use super::locations::{Location, Locations, Touch};
-use super::order::{LastWrite, Order};
+use super::comparators::{Comparison, Method};
+use super::deeds::{Deed, Happening, Place};
+use super::exploration::Explored;
+use super::found::{Block, Collected, Kind, Predicted, Prediction, Suspicion};
+use super::locations::{Location, Locations};
+use super::order::Order;
+use super::parts::{LONGEST_ACCESS, Part, has_null, parts};
 use super::runners::Runners;
-use super::uses::{Uses, is_pointer};
-use crate::races::Surveyed;
+use super::scene::{Scene, made_as};
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
 use crate::races::sites::{Classify, SiteClass, Sites};
+use crate::shared_memory::Places;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// Where libraries are whose instructions nobody wants to hold a thread at.
 pub type Libraries = Vec<Range<u64>>;
 
-/// The longest access whose parts are looked at one by one.
-const LONGEST_ACCESS: u64 = 256;
-const POINTER_SIZE: u64 = 8;
 /// What lies so near to a thread's innermost return address is its stack.
 const STACK_REACH: u64 = 1 << 18;
 
@@ -32,46 +33,60 @@ pub struct Detector {
     blocks: Blocks,
     /// All blocks that were ever made, in order.
     made: Vec<Block>,
-    uses: Uses,
+    /// Instructions that have read a zero, and the program has lived with it.
+    null_readers: FxHashSet<u64>,
+    places: Places,
+    /// The units of `places`.
+    contended: FxHashSet<u64>,
+    uncompared_accesses: u64,
     collected: Collected,
     sections: u64,
-}
-
-/// A piece of an access, of the size of a pointer at most.
-struct Part {
-    address: u64,
-    size: u64,
-    /// What was there before, as far as it is known.
-    before: Option<u64>,
-    /// What is there after.
-    after: Option<u64>,
-    reads: bool,
-    writes: bool,
+    method: Method,
+    /// Who gave back the block that began at an address, of those that are gone.
+    released: FxHashMap<u64, Thread>,
 }
 
 impl Detector {
-    /// With what a [`Survey`](crate::races::Survey) of the same stream has found.
-    pub fn new(surveyed: Surveyed, classify: Classify, libraries: Libraries) -> Detector {
+    /// With what an [`Exploration`](super::Exploration) of the same stream has found. Other instructions than those that
+    /// it names need not be told.
+    pub fn new(explored: Explored, classify: Classify, libraries: Libraries) -> Detector {
         Detector {
             sites: Sites::new(classify),
             libraries,
-            order: Order::new(surveyed),
+            order: Order::new(explored.surveyed),
             runners: Runners::default(),
             locations: Locations::default(),
             blocks: Blocks::default(),
             made: Vec::new(),
-            uses: Uses::default(),
+            null_readers: FxHashSet::default(),
+            contended: explored.contended.places.units().collect(),
+            places: explored.contended.places,
+            uncompared_accesses: explored.contended.unwatched,
             collected: Collected::default(),
             sections: 0,
+            method: Method::default(),
+            released: FxHashMap::default(),
         }
     }
 
+    pub fn by(self, method: Method) -> Detector {
+        Detector { method, ..self }
+    }
+
     pub fn into_predicted(self) -> Predicted {
-        Predicted {
+        let mut predicted = Predicted {
             unwatched_memory: self.locations.unwatched,
+            uncompared_accesses: self.uncompared_accesses,
             unwatched_threads: self.order.unwatched(),
-            ..self.collected.into_predicted(&self.uses)
-        }
+            ..self.collected.into_predicted()
+        };
+        let bears_null = |deed: &Deed| self.null_readers.contains(&deed.pc);
+        predicted.pairs.retain(|pair| match pair.first() {
+            Some(Prediction { kind: Kind::Null, late, .. }) => !bears_null(late),
+            Some(Prediction { kind: Kind::Uninitialised, early, .. }) => !bears_null(early),
+            _ => true,
+        });
+        predicted
     }
 
     fn is_in_library(&self, pc: u64) -> bool {
@@ -93,15 +108,12 @@ impl Detector {
             }
             return;
         }
-        self.uses.accessed(thread, pc, access.address);
-        match self.sites.class(access.site) {
-            SiteClass::Ignored => return,
-            _ if self.is_on_own_stack(thread, access.address) => return,
-            SiteClass::Atomic => return self.synchronise(slot, access, is_own),
-            SiteClass::Plain if self.order.is_synchronisation(&self.blocks, access.address) => {
-                return self.synchronise(slot, access, is_own);
-            }
-            SiteClass::Plain => {}
+        let class = self.sites.class(access.site);
+        if class == SiteClass::Ignored || !self.concerns(thread, pc, access, values) {
+            return;
+        }
+        if class == SiteClass::Atomic || self.order.is_synchronisation(&self.blocks, access.address) {
+            return self.synchronise(slot, access, is_own);
         }
         let runner = self.runners.of(thread);
         let own_place = Place { pc, time };
@@ -123,6 +135,26 @@ impl Detector {
         }
     }
 
+    /// Whether an access is to memory that others contend for. What is synchronisation is among it.
+    fn concerns(&mut self, thread: Thread, pc: u64, access: &Access, values: Values<'_>) -> bool {
+        let is_contended = self.is_contended(access);
+        let is_null = access.kind.reads() && values.before.is_some_and(has_null);
+        if !is_contended && !is_null || self.is_on_own_stack(thread, access.address) {
+            return false;
+        }
+        if is_null {
+            self.null_readers.insert(pc);
+        }
+        is_contended
+    }
+
+    fn is_contended(&self, access: &Access) -> bool {
+        let first = self.places.unit(access.address);
+        let size = u64::from(access.size).clamp(1, LONGEST_ACCESS);
+        let last = self.places.unit(access.address.saturating_add(size - 1));
+        (first..=last).any(|unit| self.contended.contains(&unit))
+    }
+
     /// The library's own synchronisation is told by events, and its locks order nothing.
     fn synchronise(&mut self, slot: Slot, access: &Access, is_own: bool) {
         if is_own {
@@ -140,13 +172,12 @@ impl Detector {
         let Some(location) = self.locations.at(part.address, was_set) else { return };
         let earlier_locks = location.earlier_locks(happening.thread);
         let at = Happening { earlier_locks, ..happening.clone() };
-        let (blocks, made) = (&self.blocks, self.made.as_slice());
-        let mut scene = Scene { order: &mut self.order, collected: &mut self.collected, blocks, made };
+        if self.method != Method::Fatal {
+            return compare(self.method, &self.order, &mut self.collected, location, part, &at);
+        }
+        let (blocks, made, released) = (&self.blocks, self.made.as_slice(), &self.released);
+        let mut scene = Scene { order: &mut self.order, collected: &mut self.collected, blocks, made, released };
         if part.reads {
-            if let Some(value) = part.before {
-                let is_shared = location.others(at.thread).next().is_some();
-                self.uses.read(at.thread, at.pc, value, is_shared);
-            }
             let read = Happening { value: part.before, ..at.clone() };
             scene.read(location, part, &read);
             location.note(read, false);
@@ -161,6 +192,7 @@ impl Detector {
     fn freed(&mut self, thread: Thread, slot: Slot, address: u64, site: u64) {
         let tick = self.order.advance(slot);
         let Some(block) = self.blocks.free(address) else { return };
+        self.released.insert(address, thread);
         let runner = self.runners.of(thread);
         let place = runner.freeing_call(site);
         let free = Happening {
@@ -177,6 +209,9 @@ impl Detector {
         };
         for location in self.locations.take(address, block.size) {
             self.collected.forget(location.address);
+            if self.method != Method::Fatal {
+                continue;
+            }
             for touch in location.others(thread).filter(|touch| !self.order.is_before(&touch.last, slot)) {
                 let (early, late) = (&free, &touch.last);
                 let kind = Kind::Dangling;
@@ -192,122 +227,18 @@ impl Detector {
     }
 }
 
-/// What a piece of memory's history is judged by.
-struct Scene<'a> {
-    order: &'a mut Order,
-    collected: &'a mut Collected,
-    blocks: &'a Blocks,
-    made: &'a [Block],
-}
-
-impl Scene<'_> {
-    fn read(&mut self, location: &Location, part: &Part, read: &Happening) {
-        let is_something = part.before.is_some_and(|value| value != 0);
-        if is_something {
-            self.uninitialised(location, part, read);
-            self.renewed_null(location, part, read);
-        }
-        // Numbers under a lock are read for many reasons; a pointer is read for what it points to.
-        let is_pointer = part.before.is_some_and(is_pointer);
-        if let Some(write) = location.last_write.as_ref().filter(|write| is_pointer && write.thread != read.thread) {
-            self.order.depend(read.slot, &read.locks, write);
-        }
+fn compare(
+    method: Method,
+    order: &Order,
+    collected: &mut Collected,
+    location: &mut Location,
+    part: &Part,
+    access: &Happening,
+) {
+    for writes in [part.reads.then_some(false), part.writes.then_some(true)].into_iter().flatten() {
+        Comparison { location, size: part.size, access, writes, order, collected }.by(method);
+        location.note(access.clone(), writes);
     }
-
-    /// Only another thread has initialised what is read, and nothing makes the reader wait for that.
-    fn uninitialised(&mut self, location: &Location, part: &Part, read: &Happening) {
-        let Some(first) = location.first.as_ref().filter(|first| first.thread != read.thread) else { return };
-        let has_written = location.own(read.thread).is_some_and(|own| own.has_written);
-        let is_seen = |touch: &Touch| touch.has_written && self.order.is_before(&touch.last, read.slot);
-        if has_written || self.order.is_before(first, read.slot) || location.touches.iter().any(is_seen) {
-            return;
-        }
-        self.suspect(Kind::Uninitialised, part, read, first, None);
-    }
-
-    /// The pointer was NULL for a while, and the reader came when it had been renewed.
-    fn renewed_null(&mut self, location: &Location, part: &Part, read: &Happening) {
-        let Some((null, Some(renewal))) = &location.null else { return };
-        let is_possible = part.size == POINTER_SIZE
-            && null.thread != read.thread
-            && !self.order.is_before(renewal, read.slot)
-            && !null.is_joined_against(renewal, read)
-            && !read.is_shielded_from(null);
-        if is_possible {
-            self.suspect(Kind::Null, part, null, read, Some(renewal));
-        }
-    }
-
-    fn write(&mut self, location: &mut Location, part: &Part, write: &Happening) {
-        if self.collected.is_open() {
-            self.collected.renewed(part.address, write);
-        }
-        let is_null = part.after == Some(0);
-        for read in location.others(write.thread).flat_map(|touch| &touch.reads) {
-            if self.order.is_before(read, write.slot) {
-                continue;
-            }
-            if is_null && part.size == POINTER_SIZE && !read.is_shielded_from(write) {
-                self.suspect(Kind::Null, part, write, read, None);
-            }
-            if is_null || part.before == part.after {
-                continue;
-            }
-            if !excludes_any(&read.locks, &write.locks) {
-                self.suspect(Kind::Overflow, part, write, read, None);
-            }
-            if !read.is_shielded_from(write) {
-                self.suspect(Kind::Inconsistent, part, write, read, None);
-            }
-        }
-        if let Some((null, renewal @ None)) = &mut location.null
-            && null.thread == write.thread
-        {
-            *renewal = Some(write.clone());
-        }
-        if is_null && part.size == POINTER_SIZE {
-            location.null = Some((write.clone(), None));
-        }
-        if !is_null && !location.was_set && location.first.is_none() {
-            location.first = Some(write.clone());
-        }
-        let moment = self.order.now(write.slot);
-        location.last_write = Some(LastWrite { thread: write.thread, locks: write.locks.clone(), moment });
-    }
-
-    fn suspect(&mut self, kind: Kind, part: &Part, early: &Happening, late: &Happening, renewal: Option<&Happening>) {
-        let block = self.blocks.number_at(part.address).and_then(|number| made_as(self.made, number));
-        let (address, size) = (part.address, part.size);
-        self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal });
-    }
-}
-
-/// A block by its number, which is counted from 1.
-fn made_as(made: &[Block], number: u64) -> Option<Block> {
-    made.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
-}
-
-/// The pieces of an access that are looked at.
-fn parts(access: &Access, values: Values<'_>) -> impl Iterator<Item = Part> {
-    let size = u64::from(access.size).min(LONGEST_ACCESS);
-    let kind = access.kind;
-    let number = |bytes: Option<&[u8]>, from: u64, to: u64| {
-        let bytes = bytes.and_then(|bytes| bytes.get(from as usize..to as usize))?;
-        Some(bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte)))
-    };
-    (0..size).step_by(POINTER_SIZE as usize).map(move |from| {
-        let to = (from + POINTER_SIZE).min(size);
-        let before = number(values.before, from, to);
-        let after = if kind.writes() { number(values.after, from, to) } else { before };
-        Part {
-            address: access.address.wrapping_add(from),
-            size: to - from,
-            before,
-            after,
-            reads: kind.reads(),
-            writes: kind.writes(),
-        }
-    })
 }
 
 impl Listener for Detector {
@@ -337,15 +268,13 @@ impl Listener for Detector {
             Event::Unlocked { object, .. } => self.runners.of(thread).unlocked(object),
             Event::Allocated { address, size, site } => {
                 self.locations.take(address, size);
+                self.released.remove(&address);
                 self.blocks.allocate(address, size);
                 self.made.push(Block { address, size, site });
             }
             Event::Freed { address, site } => self.freed(thread, slot, address, site),
             Event::Mapped { address, size } => self.mapped(address, size),
-            Event::Ended => {
-                self.runners.ended(thread);
-                self.uses.ended(thread);
-            }
+            Event::Ended => self.runners.ended(thread),
             _ => {}
         }
     }

@@ -1,15 +1,19 @@
 //! The predictions, each pair of instructions once, with a few of its occurrences.
 
 use super::deeds::{Deed, Happening};
-use super::uses::Uses;
+use super::uses::Used;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use trace::stream::Thread;
 
 /// How many pairs of instructions are kept.
 const MOST_PAIRS: usize = 4096;
-/// How many occurrences of each are kept.
-const MOST_OCCURRENCES: usize = 4;
+
+/// How many occurrences of each are kept. Most changes of a value do no harm, whenever they come.
+fn most_occurrences(kind: Kind) -> usize {
+    if kind == Kind::Inconsistent { 2 } else { 4 }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,8 +22,13 @@ pub enum Kind {
     Dangling,
     Overflow,
     Uninitialised,
+    /// A pointer is read between the release of its block and its being cleared, and the block is given back again.
+    DoubleFree,
     /// A read of something else than what went before was based on.
     Inconsistent,
+    /// What the comparators tell, which need not be fatal.
+    Race,
+    Atomicity,
 }
 
 /// A block of the heap.
@@ -59,6 +68,8 @@ pub struct Predicted {
     pub further_pairs: u64,
     /// Memory that was not watched, since it was too much, in units of 8 bytes.
     pub unwatched_memory: u64,
+    /// Accesses whose memory was not compared among threads, since there was too much of it.
+    pub uncompared_accesses: u64,
     /// Threads that could not be watched, since there were too many at once.
     pub unwatched_threads: u64,
 }
@@ -99,15 +110,16 @@ impl Collected {
             }
         };
         let occurrences = &mut self.pairs[number];
+        let most = most_occurrences(suspicion.kind);
         let place = match suspicion.kind {
-            _ if occurrences.len() < MOST_OCCURRENCES => occurrences.len(),
+            _ if occurrences.len() < most => occurrences.len(),
             // The larger an index has become, the likelier it is out of bounds.
             Kind::Overflow => match smallest(occurrences).filter(|(_, value)| suspicion.early.value > *value) {
                 Some((place, _)) => place,
                 None => return,
             },
             // The first, and the latest: what goes on between may look different in the beginning and in the end.
-            Kind::Null | Kind::Dangling | Kind::Uninitialised | Kind::Inconsistent => MOST_OCCURRENCES - 1,
+            _ => most - 1,
         };
         occurrences.truncate(occurrences.len().max(place));
         let prediction = suspicion.told();
@@ -141,18 +153,29 @@ impl Collected {
         !self.open.is_empty()
     }
 
-    /// What the program's own behaviour does not speak against.
-    pub fn into_predicted(self, uses: &Uses) -> Predicted {
-        let is_likely = |prediction: &Prediction| match prediction.kind {
-            Kind::Null => uses.is_dereferenced(prediction.late.pc) && !uses.bears_null(prediction.late.pc),
-            Kind::Uninitialised => !uses.bears_null(prediction.early.pc),
-            Kind::Overflow => uses.is_index(prediction.late.pc),
-            Kind::Dangling | Kind::Inconsistent => true,
-        };
-        let likely = |pair: &Vec<Prediction>| pair.first().is_some_and(is_likely);
-        let mut pairs: Vec<_> = self.pairs.into_iter().filter(likely).collect();
+    /// In the order of their kinds.
+    pub fn into_predicted(self) -> Predicted {
+        let mut pairs = self.pairs;
         pairs.sort_by_key(|pair| pair.first().map(|prediction| prediction.kind));
         Predicted { pairs, further_pairs: self.further_pairs, ..Predicted::default() }
+    }
+}
+
+impl Predicted {
+    /// The instructions of which has to be known what becomes of what they read.
+    pub fn doubtful(&self) -> BTreeSet<u64> {
+        let depends = |prediction: &&Prediction| matches!(prediction.kind, Kind::Null | Kind::Overflow);
+        self.pairs.iter().flatten().filter(depends).map(|prediction| prediction.late.pc).collect()
+    }
+
+    /// Keeps what the program's own behaviour does not speak against.
+    pub fn keep_used(&mut self, used: &Used) {
+        let is_likely = |prediction: &Prediction| match prediction.kind {
+            Kind::Null => used.dereferenced.contains(&prediction.late.pc),
+            Kind::Overflow => used.indices.contains(&prediction.late.pc),
+            _ => true,
+        };
+        self.pairs.retain(|pair| pair.first().is_some_and(is_likely));
     }
 }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use trace::stream::Thread;
 
 /// How many granules are watched at a time.
-const MOST_GRANULES: usize = 1 << 21;
+const MOST_GRANULES: usize = 1 << 19;
 /// Of a large block that is given back, only its beginning is looked at.
 const LONGEST_LOOK: u64 = 1 << 20;
 
@@ -22,6 +22,9 @@ pub struct Touch {
     /// The last reads of something that is not zero, each by another instruction, the latest at the end.
     pub reads: Vec<Happening>,
     pub has_written: bool,
+    /// Whether the last access was a write, and the one before it, if there was one.
+    pub last_wrote: bool,
+    pub earlier_wrote: Option<bool>,
 }
 
 /// What the accesses from one address are to.
@@ -34,13 +37,23 @@ pub struct Location {
     pub last_write: Option<LastWrite>,
     /// The last write of zero, and what its thread wrote next.
     pub null: Option<(Happening, Option<Happening>)>,
+    /// That write came to a pointer whose block its thread had given back.
+    pub null_follows_release: bool,
     /// In the order of their first accesses.
     pub touches: Vec<Touch>,
 }
 
 impl Location {
     fn new(address: u64, was_set: bool) -> Location {
-        Location { address, was_set, first: None, last_write: None, null: None, touches: Vec::new() }
+        Location {
+            address,
+            was_set,
+            first: None,
+            last_write: None,
+            null: None,
+            null_follows_release: false,
+            touches: Vec::new(),
+        }
     }
 
     pub fn others(&self, thread: Thread) -> impl Iterator<Item = &Touch> {
@@ -61,11 +74,14 @@ impl Location {
         let known = self.touches.iter().position(|touch| touch.thread == happening.thread);
         let index = known.unwrap_or_else(|| {
             let (thread, last) = (happening.thread, happening.clone());
-            self.touches.push(Touch { thread, last, reads: Vec::new(), has_written: false });
+            let (reads, has_written, last_wrote) = (Vec::new(), false, writes);
+            self.touches.push(Touch { thread, last, reads, has_written, last_wrote, earlier_wrote: None });
             self.touches.len() - 1
         });
         let touch = &mut self.touches[index];
         touch.has_written |= writes;
+        touch.earlier_wrote = known.map(|_| touch.last_wrote);
+        touch.last_wrote = writes;
         if is_value_read {
             touch.has_read(happening.clone());
         }

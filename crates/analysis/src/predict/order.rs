@@ -54,6 +54,15 @@ impl Order {
         running.tick()
     }
 
+    /// The tick of all that the thread does between two releases.
+    pub fn epoch(&mut self, slot: Slot) -> u64 {
+        let view = self.threads.view(slot);
+        if view.now.tick() < view.since.tick() {
+            self.threads.at(slot).advance(1);
+        }
+        self.threads.at(slot).tick()
+    }
+
     pub fn now(&mut self, slot: Slot) -> Moment {
         let tick = self.threads.at(slot).tick();
         Moment { owner: slot, tick, seen: self.seen(slot).clone() }
@@ -63,9 +72,14 @@ impl Order {
         self.threads.view(slot).seen
     }
 
+    /// Whether what another did by then must be before what the thread does now.
+    pub fn has_seen(&self, slot: Slot, other: Slot, tick: u64) -> bool {
+        self.seen(slot).tick_of(other) >= tick
+    }
+
     /// Whether a deed must be before what the thread does now.
     pub fn is_before(&self, deed: &Happening, slot: Slot) -> bool {
-        deed.slot == slot || self.seen(slot).tick_of(deed.slot) >= deed.tick
+        deed.slot == slot || self.has_seen(slot, deed.slot, deed.tick)
     }
 
     /// Whether memory is there for synchronisation; then its accesses order others.

@@ -143,15 +143,29 @@ const MOST_LEFT: usize = 64;
 
 #[derive(Default)]
 pub struct Runners {
-    runners: FxHashMap<Thread, Runner>,
+    numbers: FxHashMap<Thread, usize>,
+    runners: Vec<Runner>,
+    /// The thread that was asked for last, and its number.
+    latest: Option<(Thread, usize)>,
 }
 
 impl Runners {
     pub fn of(&mut self, thread: Thread) -> &mut Runner {
-        self.runners.entry(thread).or_default()
+        let number = match self.latest {
+            Some((latest, number)) if latest == thread => number,
+            _ => {
+                let number = *self.numbers.entry(thread).or_insert(self.runners.len());
+                if number == self.runners.len() {
+                    self.runners.push(Runner::default());
+                }
+                self.latest = Some((thread, number));
+                number
+            }
+        };
+        &mut self.runners[number]
     }
 
     pub fn ended(&mut self, thread: Thread) {
-        self.runners.remove(&thread);
+        *self.of(thread) = Runner::default();
     }
 }

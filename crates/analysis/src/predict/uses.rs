@@ -5,8 +5,9 @@
 //! and a number is an index if an address moves in step with it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::VecDeque;
-use trace::stream::Thread;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// A value is looked for in so many of the thread's next accesses.
 const REACH: usize = 24;
@@ -54,12 +55,11 @@ impl Recent {
 }
 
 #[derive(Default)]
-pub struct Uses {
+struct Uses {
     /// Pointers and numbers by thread.
     recent: FxHashMap<Thread, (Recent, Recent)>,
-    dereferenced: FxHashSet<u64>,
-    null_readers: FxHashSet<u64>,
-    indices: FxHashSet<u64>,
+    dereferenced: BTreeSet<u64>,
+    indices: BTreeSet<u64>,
     /// For a read and an access behind it: the last value, and the first address that came with it.
     steps: FxHashMap<(u64, u64), (u64, u64)>,
 }
@@ -68,20 +68,17 @@ pub struct Uses {
 const MOST_STEPS: usize = 1 << 18;
 
 impl Uses {
-    /// A thread has read a value. Numbers that no other thread has to do with are no concern.
-    pub fn read(&mut self, thread: Thread, pc: u64, value: u64, is_shared: bool) {
-        if value == 0 {
-            self.null_readers.insert(pc);
-        }
+    /// A thread has read a value.
+    fn read(&mut self, thread: Thread, pc: u64, value: u64) {
         if is_pointer(value) {
             self.recent.entry(thread).or_default().0.add(pc, value);
-        } else if is_shared && value < LARGEST_INDEX && !self.indices.contains(&pc) {
+        } else if value < LARGEST_INDEX && !self.indices.contains(&pc) {
             self.recent.entry(thread).or_default().1.add(pc, value);
         }
     }
 
     /// A thread has accessed memory.
-    pub fn accessed(&mut self, thread: Thread, pc: u64, address: u64) {
+    fn accessed(&mut self, thread: Thread, pc: u64, address: u64) {
         let Some((pointers, numbers)) = self.recent.get_mut(&thread) else { return };
         // Of several reads of a pointer, the last one is what is used.
         let is_near = |read: &&Read| address.wrapping_add(LINE).wrapping_sub(read.value) < LONGEST_OBJECT + LINE;
@@ -100,21 +97,65 @@ impl Uses {
         }
     }
 
-    pub fn ended(&mut self, thread: Thread) {
+    fn ended(&mut self, thread: Thread) {
         self.recent.remove(&thread);
     }
+}
 
-    pub fn is_dereferenced(&self, pc: u64) -> bool {
-        self.dereferenced.contains(&pc)
+/// What became of what instructions read, by their addresses.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Used {
+    /// They read pointers, which were dereferenced.
+    pub dereferenced: BTreeSet<u64>,
+    /// They read numbers that addresses were computed from.
+    pub indices: BTreeSet<u64>,
+}
+
+/// Finds out what becomes of what some instructions read, from a stream with all accesses, and values of these.
+pub struct UseSeeker {
+    readers: FxHashSet<u64>,
+    pcs: Vec<u64>,
+    uses: Uses,
+}
+
+impl UseSeeker {
+    pub fn new(readers: impl IntoIterator<Item = u64>) -> UseSeeker {
+        UseSeeker { readers: readers.into_iter().collect(), pcs: Vec::new(), uses: Uses::default() }
     }
 
-    /// Whether the instruction has read a zero, and the program has lived with it.
-    pub fn bears_null(&self, pc: u64) -> bool {
-        self.null_readers.contains(&pc)
+    pub fn into_used(self) -> Used {
+        Used { dereferenced: self.uses.dereferenced, indices: self.uses.indices }
+    }
+}
+
+impl Listener for UseSeeker {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        for access in accesses {
+            self.valued(thread, access, Values::default());
+        }
     }
 
-    pub fn is_index(&self, pc: u64) -> bool {
-        self.indices.contains(&pc)
+    fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
+        let pc = self.pcs[access.site.0 as usize];
+        self.uses.accessed(thread, pc, access.address);
+        if access.kind.reads() && self.readers.contains(&pc) {
+            let words = values.before.unwrap_or_default().chunks(8);
+            for word in words {
+                let value = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+                self.uses.read(thread, pc, value);
+            }
+        }
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        if *event == Event::Ended {
+            self.uses.ended(thread);
+        }
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        self.pcs.resize(self.pcs.len().max(site.0 as usize + 1), 0);
+        self.pcs[site.0 as usize] = pc;
     }
 }
 
@@ -135,39 +176,39 @@ mod tests {
     #[test]
     fn a_pointer_is_dereferenced_behind_its_start() {
         let mut uses = Uses::default();
-        uses.read(1, 0x10, 0x7000_0000_0000, false);
+        uses.read(1, 0x10, 0x7000_0000_0000);
         uses.accessed(2, 0x20, 0x7000_0000_0010);
-        assert!(!uses.is_dereferenced(0x10), "another thread");
+        assert!(!uses.dereferenced.contains(&0x10), "another thread");
         uses.accessed(1, 0x20, 0x7000_0000_0010);
-        assert!(uses.is_dereferenced(0x10));
+        assert!(uses.dereferenced.contains(&0x10));
     }
 
     #[test]
     fn a_value_is_not_looked_for_for_ever() {
         let mut uses = Uses::default();
-        uses.read(1, 0x10, 0x7000_0000_0000, false);
+        uses.read(1, 0x10, 0x7000_0000_0000);
         for _ in 0..REACH {
             uses.accessed(1, 0x20, 0x5000);
         }
         uses.accessed(1, 0x20, 0x7000_0000_0000);
-        assert!(!uses.is_dereferenced(0x10));
+        assert!(!uses.dereferenced.contains(&0x10));
     }
 
     #[test]
     fn an_index_moves_addresses() {
         let mut uses = Uses::default();
         for (value, address) in [(3, 0x6000), (3, 0x6000), (4, 0x9100)] {
-            uses.read(1, 0x10, value, true);
+            uses.read(1, 0x10, value);
             uses.accessed(1, 0x20, address);
-            assert!(!uses.is_index(0x10));
+            assert!(!uses.indices.contains(&0x10));
         }
-        uses.read(1, 0x10, 7, true);
+        uses.read(1, 0x10, 7);
         uses.accessed(1, 0x20, 0x9118);
-        assert!(uses.is_index(0x10), "three elements of eight bytes further on");
+        assert!(uses.indices.contains(&0x10), "three elements of eight bytes further on");
         for (value, address) in [(14, 0x700e), (14, 0x700f), (14, 0x7010), (28, 0x701c)] {
-            uses.read(1, 0x30, value, true);
+            uses.read(1, 0x30, value);
             uses.accessed(1, 0x40, address);
         }
-        assert!(uses.is_index(0x30), "the address also moved without it");
+        assert!(uses.indices.contains(&0x30), "the address also moved without it");
     }
 }

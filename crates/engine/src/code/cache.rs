@@ -11,7 +11,8 @@ mod meaning;
 use crate::code::assembler::Assembler;
 use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
-use crate::code::observe::{Catalogue, Marks, Wanted};
+use crate::code::observe::wishes::Wishes;
+use crate::code::observe::{Catalogue, Chosen, Marks, Wanted};
 use crate::code::path::{GuestCode, Limits};
 use crate::code::points::Points;
 use crate::code::stubs::Stubs;
@@ -83,6 +84,8 @@ pub struct CodeCache {
     catalogue: Option<Catalogue>,
     /// Where they write registers too.
     marks: Marks,
+    /// The instructions that more is wanted of than of others.
+    chosen: Option<Chosen>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
     pub single_steps: bool,
     /// Instructions whose outcome the machine decides leave.
@@ -142,6 +145,7 @@ impl CodeCache {
             hot_paths: HotPaths::default(),
             catalogue: None,
             marks: Marks::new(),
+            chosen: None,
             single_steps: false,
             intercepts: false,
             state_limit: None,
@@ -168,8 +172,14 @@ impl CodeCache {
         self.marks = marks;
     }
 
-    pub(super) fn marks(&self) -> &Marks {
-        &self.marks
+    pub fn set_chosen(&mut self, chosen: Option<Chosen>) {
+        self.chosen = chosen;
+    }
+
+    /// What is wanted of which instructions, if anything is.
+    pub(super) fn wishes(&self) -> Option<Wishes<'_>> {
+        let wanted = self.catalogue.as_ref()?.wanted;
+        Some(Wishes { wanted, marks: &self.marks, chosen: self.chosen.as_ref() })
     }
 
     /// Keeps the guest to the processor that it is shown.

@@ -11,10 +11,11 @@
 pub mod irregular;
 mod moves;
 pub mod plan;
+pub mod wishes;
 
 use guest::instruction::{self, memory_used, repeats};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, UsedMemory};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What somebody wants to know of a run beyond which instructions were executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,6 +36,14 @@ impl Wanted {
     pub fn any_address(self) -> bool {
         self.addresses || self.values
     }
+}
+
+/// The instructions that what is wanted is wanted of, where these are not all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Chosen {
+    pub instructions: BTreeSet<u64>,
+    /// What is wanted of the others.
+    pub others: Wanted,
 }
 
 /// Where registers are written down too, before the instruction runs.
@@ -184,6 +193,8 @@ impl Repeat {
 #[derive(Clone, Debug, Default)]
 pub struct UnitFacts {
     pub sites: Vec<Site>,
+    /// The indices of those that something is told of.
+    pub telling: Vec<u16>,
     /// In program order.
     pub accesses: Vec<AccessFacts>,
     /// Whether any of the instructions repeats.

@@ -58,8 +58,7 @@ struct Emitter<'a> {
 
 /// Translates the path at `head` into `asm`.
 pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, head: u64, limits: Limits) -> Output {
-    let wanted = cache.catalogue().map(|catalogue| catalogue.wanted);
-    let mut cut = wanted.map(|wanted| Cut::new(wanted, cache.marks()));
+    let mut cut = cache.wishes().map(Cut::new);
     let stop_at = cache.stop_at();
     if cache.is_place(head) && !cache.is_anonymous() {
         let mut emitter = Emitter::new(cache, asm, 0);
@@ -78,8 +77,8 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
         beyond.meet(first);
     }
     let placements = events::place(code, &path.instructions, &cache.points);
-    let plan =
-        wanted.map(|wanted| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wanted, cache.marks()));
+    let wishes = cache.wishes().filter(|wishes| wishes.concern(&path.instructions));
+    let plan = wishes.map(|wishes| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wishes));
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);
     if let Some(plan) = plan {

@@ -145,9 +145,9 @@ struct Record<'a> {
     words: &'a [u64],
     /// Instructions that ran.
     executed: u16,
-    /// The next instruction and access to be told of; the entry comes before all.
+    /// The next of the telling instructions, and access, to be told of; the entry comes before all.
     is_entered: bool,
-    site: u16,
+    telling: usize,
     access: usize,
     /// The site's mark has been told of.
     is_marked: bool,
@@ -177,7 +177,8 @@ impl<'a> Events<'a> {
         let retracted = rest.first().is_some_and(|&next| next != STEPPED && self.catalogue.record(next).retracts);
         let executed = if facts.retracts { 0 } else { facts.executed - u16::from(retracted) };
         let unit = self.catalogue.unit(facts.unit);
-        let record = Record { unit, facts, words, executed, is_entered: false, site: 0, access: 0, is_marked: false };
+        let record =
+            Record { unit, facts, words, executed, is_entered: false, telling: 0, access: 0, is_marked: false };
         self.current = Current::Record(record);
         Some(())
     }
@@ -206,15 +207,15 @@ impl<'a> Record<'a> {
         if !std::mem::replace(&mut self.is_entered, true) && self.executed > 0 {
             return Some((self.unit.sites[0].pc, EventKind::Entry { instructions: self.executed }));
         }
-        while self.site < self.executed {
-            let site = &self.unit.sites[usize::from(self.site)];
+        while let Some(&index) = self.unit.telling.get(self.telling).filter(|&&index| index < self.executed) {
+            let site = &self.unit.sites[usize::from(index)];
             if let Some((mark, first)) = site.mark
                 && !std::mem::replace(&mut self.is_marked, true)
             {
                 let words = &self.words[usize::from(first)..][..mark.words()];
                 return Some((site.pc, EventKind::Marked { mark, words }));
             }
-            while let Some(facts) = self.unit.accesses.get(self.access).filter(|facts| facts.instruction == self.site) {
+            while let Some(facts) = self.unit.accesses.get(self.access).filter(|facts| facts.instruction == index) {
                 self.access += 1;
                 let access = self.access(site, facts, *fs_base).filter(|_| catalogue.wanted.any_address());
                 if let Some(access) = access {
@@ -224,9 +225,9 @@ impl<'a> Record<'a> {
             if let Some(word) = site.fs_base {
                 *fs_base = self.words[usize::from(word)];
             }
-            self.site += 1;
+            self.telling += 1;
             self.is_marked = false;
-            if let Some(kind) = self.transfer(site) {
+            if let Some(kind) = self.transfer(site, index + 1) {
                 return Some((site.pc, kind));
             }
         }
@@ -257,9 +258,9 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// What the instruction just passed did to the flow of control; `site` is ahead of it already.
-    fn transfer(&self, site: &Site) -> Option<EventKind<'a>> {
-        let went = match self.unit.sites.get(usize::from(self.site)).filter(|_| self.site < self.facts.executed) {
+    /// What the instruction just passed did to the flow of control; `ahead` is the index of the next one.
+    fn transfer(&self, site: &Site, ahead: u16) -> Option<EventKind<'a>> {
+        let went = match self.unit.sites.get(usize::from(ahead)).filter(|_| ahead < self.facts.executed) {
             Some(next) => next.pc,
             None => self.facts.next,
         };

@@ -5,8 +5,12 @@ use super::calls::Inside;
 use engine::{Batch, EventKind, Flat};
 use trace::stream::{Access, AccessKind, Event, Listener, Values};
 
+/// Values up to this size, which is that of nearly all of them, need no memory of their own.
+const SHORT: usize = 64;
+
 pub fn read<L: Listener>(batch: &Batch<'_>, teller: &mut Teller<L>) {
     let thread = batch.thread.0;
+    let mut inside = teller.calls.inside(thread);
     // Where the last push went, and which instruction did it.
     let mut pushed = (0, 0);
     for event in batch.events() {
@@ -14,14 +18,23 @@ pub fn read<L: Listener>(batch: &Batch<'_>, teller: &mut Teller<L>) {
         match event.kind {
             EventKind::Access(access) if access.is_push_or_pop => pushed = (pc, access.address),
             EventKind::Access(seen) => {
+                let kind = AccessKind::from(seen.kind);
+                // Sites are numbered whether they are told or not.
                 let site = teller.site(pc);
-                let size = seen.size.min(u64::from(u32::MAX)) as u32;
-                let access = Access { address: seen.address, size, site, kind: AccessKind::from(seen.kind) };
-                let bytes = |value: Option<engine::Value<'_>>| value.map(|value| value.bytes().collect::<Vec<u8>>());
-                let (before, after) = (bytes(seen.before), bytes(seen.after));
-                teller.valued(thread, &access, Values { before: before.as_deref(), after: after.as_deref() });
+                let is_told = match inside {
+                    Inside::Program => true,
+                    Inside::Synchronisation => kind == AccessKind::Atomic,
+                    Inside::Allocator => false,
+                };
+                if is_told {
+                    let size = seen.size.min(u64::from(u32::MAX)) as u32;
+                    teller.valued(thread, &Access { address: seen.address, size, site, kind }, &seen);
+                }
             }
-            EventKind::Marked { mark, words } => teller.marked(pc, mark, words),
+            EventKind::Marked { mark, words } => {
+                teller.marked(pc, mark, words);
+                inside = teller.calls.inside(thread);
+            }
             EventKind::Call { target, return_address } => {
                 let stack = if pushed.0 == pc { pushed.1 } else { 0 };
                 teller.listener.event(thread, &Event::Called { site: pc, target, return_address, stack });
@@ -33,14 +46,37 @@ pub fn read<L: Listener>(batch: &Batch<'_>, teller: &mut Teller<L>) {
 }
 
 impl<L: Listener> Teller<L> {
-    fn valued(&mut self, thread: u32, access: &Access, values: Values<'_>) {
-        let is_told = match self.calls.inside(thread) {
-            Inside::Program => true,
-            Inside::Synchronisation => access.kind == AccessKind::Atomic,
-            Inside::Allocator => false,
-        };
-        if is_told {
-            self.listener.valued(thread, access, values);
+    fn valued(&mut self, thread: u32, access: &Access, seen: &engine::Access<'_>) {
+        let (mut before, mut after) = (Bytes::default(), Bytes::default());
+        let values = Values { before: before.fill(seen.before), after: after.fill(seen.after) };
+        self.listener.valued(thread, access, values);
+    }
+}
+
+/// The bytes of a value, in one piece.
+struct Bytes {
+    short: [u8; SHORT],
+    long: Vec<u8>,
+}
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes { short: [0; SHORT], long: Vec::new() }
+    }
+}
+
+impl Bytes {
+    fn fill(&mut self, value: Option<engine::Value<'_>>) -> Option<&[u8]> {
+        let value = value?;
+        if let Some(number) = value.number() {
+            self.short[..8].copy_from_slice(&number.to_le_bytes());
+            return Some(&self.short[..value.size() as usize]);
         }
+        if value.size() as usize > SHORT {
+            self.long.extend(value.bytes());
+            return Some(&self.long);
+        }
+        self.short.iter_mut().zip(value.bytes()).for_each(|(to, from)| *to = from);
+        Some(&self.short[..value.size() as usize])
     }
 }

@@ -1,14 +1,21 @@
 //! From a fatal order to plans that bring it about.
 
-use analysis::predict::{Deed, Place, Prediction};
+use analysis::predict::{Deed, Kind, Place, Prediction};
 use session::rerun::{Passage, Plan, Step};
 
 /// How many clock events a run may take after it has left the recording.
 const LIMIT: u64 = 100_000_000;
 
+/// No program has code here: who waits for it waits until nobody else can run.
+pub const NEVER: Place = Place { pc: 1, time: 1 };
+
 /// The plans to try, the simplest first. Held threads are let go if nothing else can run, so none of them hangs.
 pub fn plans(prediction: &Prediction) -> Vec<Plan> {
     let (early, late) = (&prediction.early, &prediction.late);
+    if prediction.kind == Kind::DoubleFree {
+        // What the early one does with the pointer then has not been seen: it is left to do all of it.
+        return plan([Some(hold(late, entrance(late, early), (early, NEVER)))]).into_iter().collect();
+    }
     let late_waits = hold(late, entrance(late, early), (early, early.place));
     let stays_bad =
         prediction.renewal.as_ref().map(|renewal| hold(renewal, entrance(renewal, late), (late, late.place)));
@@ -50,7 +57,7 @@ fn plan<const N: usize>(steps: [Option<Step>; N]) -> Option<Plan> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::predict::{Held, Kind};
+    use analysis::predict::Held;
     use trace::stream::LockMode;
 
     fn place(pc: u64, time: u64) -> Place {
@@ -91,6 +98,14 @@ mod tests {
         let prediction = prediction(deed(2, place(0x20, 3), Vec::new()), deed(1, place(0x10, 7), Vec::new()));
         let control = without_the_order(&prediction).expect("a plan");
         assert!(text(&control).contains(r#""until":{"thread":2,"passes":"0x1f","time":3}"#), "{}", text(&control));
+    }
+
+    #[test]
+    fn a_pointer_stays_until_others_are_done_with_it() {
+        let prediction = prediction(deed(2, place(0x20, 3), Vec::new()), deed(1, place(0x10, 7), Vec::new()));
+        let made = plans(&Prediction { kind: Kind::DoubleFree, ..prediction });
+        assert_eq!(made.len(), 1);
+        assert!(text(&made[0]).contains(r#""until":{"thread":2,"passes":"0x1","time":1}"#), "{}", text(&made[0]));
     }
 
     #[test]

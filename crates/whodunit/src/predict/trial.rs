@@ -7,6 +7,11 @@ use crate::rerun;
 use crate::rerun::outcomes::{self, is_same};
 use analysis::predict::{Kind, Predicted, Prediction};
 use session::rerun::{Ending, Outcome, Plan};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{iter, thread};
+use trace::event::EndKind;
 
 /// A prediction and what came of it.
 pub struct Tried<'a> {
@@ -16,32 +21,58 @@ pub struct Tried<'a> {
 }
 
 pub struct Court<'a> {
-    subject: &'a Subject<'a>,
-    /// The run as it was recorded.
-    good: Outcome,
+    folder: &'a Path,
+    log: u32,
+    /// The run as it was recorded; nothing if it cannot be run.
+    good: OnceLock<Option<Outcome>>,
 }
 
 /// An invalid access so near to the beginning of memory is one through a null pointer.
 const NULL_ZONE: u64 = 1 << 16;
+/// What functions that find out that a block is given back twice have in their names.
+const RELEASES: [&str; 2] = ["free", "realloc"];
+/// Runs are processes, and as many go on at a time at most.
+const MOST_AT_A_TIME: usize = 4;
 
 impl Court<'_> {
     /// A recording that failed by itself needs no prediction.
     pub fn open<'a>(subject: &'a Subject<'a>) -> Result<Court<'a>, Trouble> {
-        let good = outcomes::recorded(subject)?;
-        if matches!(good.ending, Ending::Killed { .. } | Ending::Deadlock {}) {
+        let court = Court { folder: subject.recording.folder(), log: subject.log, good: OnceLock::new() };
+        let has_failed = match subject.recorded.end {
+            Some(EndKind::Exited(_)) => false,
+            Some(EndKind::Killed(_)) => true,
+            // Whether the rest of it would have been a deadlock is not written down.
+            Some(EndKind::Aborted(_)) | None => {
+                let good = outcomes::recorded(court.folder, court.log)?;
+                matches!(good.ending, Ending::Killed { .. } | Ending::Deadlock {})
+            }
+        };
+        if has_failed {
             let name = &subject.name;
             return Err(Trouble::Refused(format!(
                 "the recording failed by itself, so there is nothing to predict: see `whodunit show {name}` for how, \
-                 and `whodunit races {name}` for what may have caused it"
+                 `whodunit why {name}` for what caused it, and `whodunit races {name}` for what may have"
             )));
         }
-        Ok(Court { subject, good })
+        Ok(court)
     }
 
     /// Tries the first `most` pairs of instructions, each until one of its occurrences is proved.
     pub fn try_out<'p>(&self, predicted: &'p Predicted, most: usize) -> Vec<Tried<'p>> {
-        let pairs = predicted.pairs.iter().take(most);
-        pairs.filter_map(|pair| self.try_pair(pair)).collect()
+        let pairs: Vec<&[Prediction]> = predicted.pairs.iter().take(most).map(Vec::as_slice).collect();
+        let at_a_time = thread::available_parallelism().map_or(1, usize::from).min(MOST_AT_A_TIME);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let numbers = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            let taken = numbers.map_while(|number| Some((number, *pairs.get(number)?)));
+            taken.filter_map(|(number, pair)| Some((number, self.try_pair(pair)?))).collect::<Vec<_>>()
+        };
+        let mut tried: Vec<(usize, Tried<'p>)> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().filter_map(|worker| worker.join().ok()).flatten().collect()
+        });
+        tried.sort_by_key(|(number, _)| *number);
+        tried.into_iter().map(|(_, tried)| tried).collect()
     }
 
     fn try_pair<'p>(&self, pair: &'p [Prediction]) -> Option<Tried<'p>> {
@@ -54,13 +85,14 @@ impl Court<'_> {
 
     /// A run that cannot be made proves nothing.
     fn prove(&self, prediction: &Prediction, plan: Plan) -> Option<(Plan, Outcome)> {
+        let good = self.good.get_or_init(|| outcomes::recorded(self.folder, self.log).ok()).as_ref()?;
         let outcome = self.carry_out(&plan)?;
-        let is_proved = match verdict(prediction.kind, &self.good, &outcome) {
+        let is_proved = match verdict(prediction.kind, good, &outcome) {
             Verdict::Failed => true,
             // The delay alone may change what is written: then the order is not to blame.
             Verdict::Differs => {
                 let control = without_the_order(prediction).and_then(|plan| self.carry_out(&plan));
-                control.is_some_and(|control| is_same(&self.good, &control))
+                control.is_some_and(|control| is_same(good, &control))
             }
             Verdict::Harmless => false,
         };
@@ -68,7 +100,7 @@ impl Court<'_> {
     }
 
     fn carry_out(&self, plan: &Plan) -> Option<Outcome> {
-        rerun::carry_out(self.subject.recording.folder(), self.subject.log, plan).ok()
+        rerun::carry_out(self.folder, self.log, plan).ok()
     }
 }
 
@@ -88,6 +120,7 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
             Some(address) if is_near_null(address) => Verdict::Failed,
             _ => Verdict::Harmless,
         },
+        (Kind::DoubleFree, Ending::Killed { .. }) if is_in_free(outcome) => Verdict::Failed,
         (Kind::Dangling | Kind::Overflow | Kind::Uninitialised, Ending::Killed { .. }) => Verdict::Failed,
         // Only if the order came about: otherwise the difference has another reason.
         (_, Ending::Exited { .. }) if !counts_output || !outcome.remarks.is_empty() => Verdict::Harmless,
@@ -95,6 +128,14 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
         (_, Ending::Exited { .. }) if !is_same(good, outcome) => Verdict::Differs,
         _ => Verdict::Harmless,
     }
+}
+
+/// Whether the thread that failed was giving back a block.
+fn is_in_free(outcome: &Outcome) -> bool {
+    let failed = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
+    let mut functions =
+        failed.into_iter().flat_map(|thread| &thread.stack).filter_map(|frame| frame.function.as_deref());
+    functions.any(|name| RELEASES.iter().any(|release| name.contains(release)))
 }
 
 fn is_near_null(address: &str) -> bool {

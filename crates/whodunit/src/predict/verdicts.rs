@@ -7,7 +7,7 @@ use crate::races::names::Names;
 use crate::rerun::outcomes;
 use analysis::predict::{Deed, Held, Kind, Predicted, Prediction};
 use session::rerun::{Outcome, Plan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::finding::{
     Address, Cause, Class, Evidence, Finding, Findings, Lock, LockMode, Place, Side, Step, Thread, Variable,
 };
@@ -41,7 +41,7 @@ pub fn judge(findings: &mut Findings, predicted: &Predicted, tried: Vec<Tried<'_
             }
             // That any value can change is no suspicion.
             None if suspects && tried.prediction.kind != Kind::Inconsistent => {
-                findings.push(bench.suspected(tried.prediction))
+                findings.push(bench.suspected(tried.prediction, "The order was tried, and nothing failed."))
             }
             None => {}
         }
@@ -49,11 +49,38 @@ pub fn judge(findings: &mut Findings, predicted: &Predicted, tried: Vec<Tried<'_
     findings.summary.text = Some(summary(predicted, n_tried));
     findings.summary.left_out = predicted.further_pairs + (predicted.pairs.len() - n_tried) as u64;
     findings.notes = NOTES.map(str::to_owned).to_vec();
-    if predicted.unwatched_memory > 0 {
-        findings
-            .notes
-            .push("The run touched more memory than can be watched at a time; some of it was left out.".to_owned());
+    findings.notes.extend(limits(predicted));
+}
+
+/// What a comparator tells: each pair of instructions, or each instruction, as a suspicion.
+pub fn list(findings: &mut Findings, predicted: &Predicted, bench: &Bench<'_>) {
+    let mut known = BTreeSet::new();
+    for prediction in predicted.pairs.iter().filter_map(|pair| pair.first()) {
+        let early = if prediction.kind == Kind::Race { prediction.early.pc } else { 0 };
+        let pair = (early.min(prediction.late.pc), early.max(prediction.late.pc));
+        if known.insert(pair) {
+            findings.push(bench.suspected(prediction, "Told for comparison: nothing was tried."));
+        }
     }
+    findings.summary.left_out = predicted.further_pairs;
+    findings.notes.extend(limits(predicted));
+}
+
+/// What was left out for want of memory.
+fn limits(predicted: &Predicted) -> Vec<String> {
+    let Predicted { unwatched_memory, uncompared_accesses, unwatched_threads, .. } = *predicted;
+    let limits = [
+        (
+            unwatched_memory,
+            "accesses were left out: they are to more contended memory than is watched at a time (4 MB).",
+        ),
+        (
+            uncompared_accesses,
+            "accesses were left out: they are to more memory than is compared among threads (256 MB).",
+        ),
+        (unwatched_threads, "threads were left out: there were more than can be told apart."),
+    ];
+    limits.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 fn summary(predicted: &Predicted, n_tried: usize) -> String {
@@ -82,11 +109,11 @@ impl Bench<'_> {
         finding
     }
 
-    fn suspected(&self, prediction: &Prediction) -> Finding {
+    fn suspected(&self, prediction: &Prediction, note: &str) -> Finding {
         let variable = self.variable(prediction);
         let mut finding = Finding::suspected(class(prediction.kind), &self.title(prediction, &variable));
         self.describe(&mut finding, prediction, variable);
-        finding.notes = vec!["The order was tried, and nothing failed.".to_owned()];
+        finding.notes = vec![note.to_owned()];
         finding
     }
 
@@ -185,6 +212,9 @@ fn class(kind: Kind) -> Class {
         Kind::Dangling => Class::ConcurrencyDangling,
         Kind::Overflow => Class::ConcurrencyOverflow,
         Kind::Uninitialised => Class::ConcurrencyUninit,
+        Kind::DoubleFree => Class::ConcurrencyDoubleFree,
+        Kind::Race => Class::DataRace,
+        Kind::Atomicity => Class::AtomicityViolation,
     }
 }
 
@@ -196,5 +226,8 @@ fn deeds(kind: Kind) -> (&'static str, &'static str) {
         Kind::Overflow => ("changes", "computes an address from"),
         Kind::Inconsistent => ("changes", "relies on"),
         Kind::Uninitialised => ("reads", "initialises"),
+        Kind::DoubleFree => ("reads", "clears, after the block is given back,"),
+        Kind::Race => ("accesses", "accesses"),
+        Kind::Atomicity => ("accesses", "accesses again"),
     }
 }

@@ -98,7 +98,8 @@ impl<'a> Flips<'a> {
         if let Some(why) = obstacle(&outcome, held) {
             return Flip::Missed(why);
         }
-        let recorded = self.recorded.get_or_init(|| outcomes::recorded(self.subject).ok());
+        let recorded =
+            self.recorded.get_or_init(|| outcomes::recorded(self.subject.recording.folder(), self.subject.log).ok());
         let effect = effect(recorded.as_ref(), &outcome);
         let command = outcomes::command(self.subject, &plan);
         Flip::Shown(Box::new(Shown { plan, outcome, effect, command }))

@@ -80,7 +80,7 @@ impl Passes<'_> {
 
     /// Loads and stores of atomics are plain instructions. Debug information tells them apart, and is asked only about
     /// what seems to race.
-    pub fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
+    fn settle(&self, classes: &mut Classes) -> Result<(Surveyed, Found), Trouble> {
         let mut round = 1;
         loop {
             let (surveyed, found) = self.find(classes)?;

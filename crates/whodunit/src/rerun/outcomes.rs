@@ -6,17 +6,17 @@ use crate::races::Subject;
 use crate::recordings::Trouble;
 use session::rerun::{Ending, Frame, Outcome, Passage, Plan, Step};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trace::finding::{Failure, Place};
 
 /// No program has code here, so a plan that speaks of it never acts.
 const NOWHERE: &str = "0x1";
 
 /// The run as it was recorded.
-pub fn recorded(subject: &Subject<'_>) -> Result<Outcome, Trouble> {
+pub fn recorded(folder: &Path, log: u32) -> Result<Outcome, Trouble> {
     let until = Passage { thread: 2, passes: NOWHERE.to_owned(), time: 1 };
     let idle = Plan::new(vec![Step::Hold { thread: 1, before: NOWHERE.to_owned(), time: 1, until }]);
-    carry_out(subject.recording.folder(), subject.log, &idle)
+    carry_out(folder, log, &idle)
 }
 
 /// Whether both ended in the same way and wrote the same.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use program::space::AddressSpace;
 use trace::Recording;
+use trace::event::EndKind;
 
 use super::failure::whole_space;
 use super::image;
@@ -16,6 +17,8 @@ pub struct Recorded {
     pub threads: BTreeSet<u32>,
     pub events: u64,
     pub quantum: u64,
+    /// How the process ended, if the log tells.
+    pub end: Option<EndKind>,
     /// The path of the program; empty if the log has no beginning.
     program: Vec<u8>,
 }
@@ -35,5 +38,6 @@ pub fn recorded(recording: &Recording, log: u32) -> Option<Recorded> {
     let quantum = image.begin.as_ref().map_or(DEFAULT_QUANTUM, |begin| begin.quantum);
     let program = image.begin.as_ref().map_or_else(Vec::new, |begin| begin.program.clone());
     let threads = image.threads.keys().copied().collect();
-    Some(Recorded { space, gaps, threads, events: image.tally.total().events, quantum, program })
+    let end = image.stop.as_ref().map(|stop| stop.kind);
+    Some(Recorded { space, gaps, threads, events: image.tally.total().events, quantum, end, program })
 }

@@ -2,20 +2,46 @@
 
 use super::Student;
 use super::races::{Classes, Once};
-use analysis::predict::{Detector, Libraries};
-use analysis::races::Surveyed;
+use analysis::predict::{Detector, Exploration, Explored, Libraries, Method, UseSeeker};
+use engine::{Chosen, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::BTreeSet;
 
-/// What is known beforehand.
+/// What is known before anything has been replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Subject {
-    pub surveyed: Surveyed,
+pub struct Known {
     pub classes: Classes,
     pub libraries: Libraries,
 }
 
-pub fn predict(subject: Subject) -> impl Student {
-    let detector = Detector::new(subject.surveyed, subject.classes.classify(), subject.libraries);
-    Once::new(detector, |detector: Detector| json!(detector.into_predicted()))
+/// What is known after an exploration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Subject {
+    pub explored: Explored,
+    pub known: Known,
+    pub method: Method,
+}
+
+pub fn explore(known: Known) -> impl Student {
+    let classify = [known.classes.clone().classify(), known.classes.classify()];
+    let exploration = Exploration::new(classify, known.libraries);
+    Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored()))
+}
+
+/// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone.
+pub fn predict(subject: Subject) -> (impl Student, Chosen) {
+    let Subject { explored, known: Known { classes, libraries }, method } = subject;
+    let instructions = explored.contended.instructions.clone();
+    let others = Wanted { targets: true, ..Wanted::COUNTS };
+    let detector = Detector::new(explored, classes.classify(), libraries).by(method);
+    let student = Once::new(detector, |detector: Detector| json!(detector.into_predicted()));
+    (student, Chosen { instructions, others })
+}
+
+/// What becomes of what these instructions read: their values are needed, and where all others go.
+pub fn uses(readers: BTreeSet<u64>) -> (impl Student, Chosen) {
+    let seeker = UseSeeker::new(readers.iter().copied());
+    let student = Once::new(seeker, |seeker: UseSeeker| json!(seeker.into_used()));
+    (student, Chosen { instructions: readers, others: Wanted::ADDRESSES })
 }

@@ -6,7 +6,7 @@ use super::place::Place;
 /// Must be found within so many schedules, and its recording replay exactly.
 #[track_caller]
 fn finds(exhibit: &str, schedules: &str, expected: &str) {
-    let place = Place::exhibit(exhibit);
+    let place = Place::exhibit("finds", exhibit);
     let (status, text) = place.search(&["-n", schedules]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.starts_with(expected), "{text}");
@@ -34,7 +34,7 @@ fn two_sections_of_two_threads_in_opposite_orders() {
 /// The control group: turns of any length, without points, tear nothing.
 #[test]
 fn round_robin_does_not_find_it() {
-    let place = Place::exhibit("mysql_table_log");
+    let place = Place::exhibit("control", "mysql_table_log");
     let (status, text) = place.search(&["-n", "30", "--policy", "round-robin"]);
     assert_eq!(status, Some(0), "{text}");
 }
@@ -43,7 +43,7 @@ fn round_robin_does_not_find_it() {
 /// program's.
 #[test]
 fn threads_that_wait_for_each_other_by_spinning_come_to_an_end() {
-    let place = Place::exhibit("calm_ring_buffer");
+    let place = Place::exhibit("spinning", "calm_ring_buffer");
     for policy in ["pos", "rff", "delay", "pct", "random"] {
         let (status, text) = place.search(&["-n", "10", "--policy", policy]);
         assert_eq!(status, Some(0), "{policy}: {text}");

@@ -24,9 +24,9 @@ impl Place {
     }
 
     /// The same for one of the museum's.
-    pub fn exhibit(name: &str) -> Place {
+    pub fn exhibit(test: &str, name: &str) -> Place {
         let museum = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../museum");
-        let place = Place::empty(&format!("museum-{name}"));
+        let place = Place::empty(&format!("museum-{test}-{name}"));
         let include = museum.to_string_lossy().into_owned();
         compile(&place.folder, &["-O1", "-I", &include], &museum.join(name).join("program.c"));
         place

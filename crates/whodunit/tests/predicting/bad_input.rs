@@ -1,18 +1,7 @@
 //! Recordings that there is nothing to predict from.
 
-use super::looking::{ask, predictions, record};
+use super::looking::{ask, compiled, predictions, record};
 use crate::support::execute::Scratch;
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
-
-fn compiled(scratch: &Scratch, source: &str) -> PathBuf {
-    let (file, program) = (scratch.path("guest.c"), scratch.path("guest"));
-    fs::write(&file, source).expect("a file");
-    let compiled = Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(&file).output();
-    assert!(compiled.expect("the compiler runs").status.success());
-    program
-}
 
 #[test]
 fn one_thread_has_one_order() {
@@ -33,4 +22,5 @@ fn what_failed_by_itself_is_left_to_others() {
     let (_, said, status) = ask(&scratch, "predict", &[]).expect("an answer");
     assert_eq!(status, 3, "{said}");
     assert!(said.contains("failed by itself") && said.contains("whodunit show"), "{said}");
+    assert!(said.contains("whodunit why"), "what to use instead: {said}");
 }

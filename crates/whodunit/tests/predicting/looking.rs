@@ -3,7 +3,8 @@
 use crate::support::execute::{self, Ending, Scratch};
 use crate::support::whodunit_binary;
 use serde_json::Value;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -45,4 +46,13 @@ pub fn predictions_of(scratch: &Scratch, runs: &str, program: &Path) -> Result<V
 
 pub fn findings(told: &Value) -> impl Iterator<Item = &Value> {
     told["findings"].as_array().into_iter().flatten()
+}
+
+/// Compiles a program of a test.
+pub fn compiled(scratch: &Scratch, source: &str) -> PathBuf {
+    let (file, program) = (scratch.path("guest.c"), scratch.path("guest"));
+    fs::write(&file, source).expect("a file");
+    let compiled = Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(&file).output();
+    assert!(compiled.expect("the compiler runs").status.success());
+    program
 }

@@ -2,6 +2,7 @@
 
 use super::irregular::needs_engine;
 use super::moves::{Stored, constant_stack_move, has_hidden_target, loaded_into, registers_written, stored};
+use super::wishes::Wishes;
 use super::{
     AccessFacts, AccessKind, Held, Mark, Marks, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind,
     access_size, accesses_of, site_kind,
@@ -104,47 +105,46 @@ const UNFIT: u16 = 1 << 4 | 1 << 1;
 /// Where an observed path ends: it leaves two registers unused, and some instructions stand alone.
 pub struct Cut<'a> {
     factory: InstructionInfoFactory,
-    wanted: Wanted,
-    marks: &'a Marks,
+    wishes: Wishes<'a>,
     used: RegisterSet,
     is_first: bool,
     stands_alone: bool,
 }
 
 impl<'a> Cut<'a> {
-    pub fn new(wanted: Wanted, marks: &'a Marks) -> Cut<'a> {
+    pub fn new(wishes: Wishes<'a>) -> Cut<'a> {
         let factory = InstructionInfoFactory::new();
-        Cut { factory, wanted, marks, used: RegisterSet(UNFIT), is_first: true, stands_alone: false }
+        Cut { factory, wishes, used: RegisterSet(UNFIT), is_first: true, stands_alone: false }
     }
 
     /// Whether the path may go on with this instruction; a first one comes in any case.
     pub fn admits(&mut self, instruction: &Instruction) -> bool {
         let is_first = std::mem::take(&mut self.is_first);
         // All accesses of a record go through the same FS base.
-        let stands_alone =
-            instruction.mnemonic() == Mnemonic::Wrfsbase || needs_engine(&mut self.factory, instruction, self.wanted);
+        let stands_alone = instruction.mnemonic() == Mnemonic::Wrfsbase
+            || needs_engine(&mut self.factory, instruction, self.wishes.of(instruction));
         if !is_first && (stands_alone || self.stands_alone) {
             return false;
         }
         self.stands_alone = stands_alone;
         self.used = self.used.union(registers_used(&mut self.factory, instruction));
-        self.used = self.used.union(registers_marked(self.marks, instruction));
+        self.used = self.used.union(registers_marked(self.wishes.marks, instruction));
         self.used.len() <= 14
     }
 }
 
 impl Plan {
-    pub fn new(factory: &mut InstructionInfoFactory, path: &[Instruction], wanted: Wanted, marks: &Marks) -> Plan {
+    pub fn new(factory: &mut InstructionInfoFactory, path: &[Instruction], wishes: Wishes<'_>) -> Plan {
         let mut used = RegisterSet(UNFIT);
         for instruction in path {
-            used = used.union(registers_used(factory, instruction)).union(registers_marked(marks, instruction));
+            used = used.union(registers_used(factory, instruction)).union(registers_marked(wishes.marks, instruction));
         }
         let mut free =
             [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5, 2, 0].into_iter().filter(|&register| !used.contains(register));
         let scratch =
             (free.next().expect("paths leave two registers"), free.next().expect("paths leave two registers"));
-        let needs_engine = path.first().is_some_and(|first| needs_engine(factory, first, wanted));
-        let mut planner = Planner { wanted, marks, known: Vec::new(), words: 1 };
+        let needs_engine = path.first().is_some_and(|first| needs_engine(factory, first, wishes.of(first)));
+        let mut planner = Planner { wishes, wanted: wishes.wanted, known: Vec::new(), words: 1 };
         let mut plan =
             Plan { scratch, before: Vec::new(), after: Vec::new(), facts: UnitFacts::default(), needs_engine };
         for (index, instruction) in path.iter().enumerate() {
@@ -161,8 +161,9 @@ fn registers_marked(marks: &Marks, instruction: &Instruction) -> RegisterSet {
 }
 
 struct Planner<'a> {
+    wishes: Wishes<'a>,
+    /// Of the instruction that is being planned for.
     wanted: Wanted,
-    marks: &'a Marks,
     known: Vec<Known>,
     words: u16,
 }
@@ -177,14 +178,17 @@ impl Planner<'_> {
     ) {
         let mut before = Vec::new();
         let mut after = Vec::new();
+        self.wanted = self.wishes.of(instruction);
         let mark = self.mark(&mut before, instruction.ip());
         let memory = accesses_of(factory, instruction);
         let written = registers_written(factory, instruction);
         let reads_target = self.wanted.targets && has_hidden_target(instruction);
-        let addressed = self.wanted.any_address() || reads_target;
+        let is_narrowed = self.wishes.chosen.is_some() && !self.wanted.any_address();
+        let addressed = self.wanted.any_address() || reads_target || is_narrowed && self.wanted.targets;
         let mut accesses: Vec<AccessFacts> =
             memory.iter().map(|used| self.access(&mut before, index, instruction, used, addressed)).collect();
-        let mut repeat = repeats(instruction).then(|| self.count_before(&mut before, &accesses, &memory));
+        let mut repeat =
+            (repeats(instruction) && !is_narrowed).then(|| self.count_before(&mut before, &accesses, &memory));
         if self.wanted.values {
             for (used, access) in memory.iter().zip(&mut accesses) {
                 access.before = self.value_before(&mut before, instruction, used, access);
@@ -202,7 +206,15 @@ impl Planner<'_> {
             self.count_after(&mut after, repeat, &memory);
         }
         let (pc, next, kind) = (instruction.ip(), instruction.next_ip(), site_kind(instruction));
+        let target = if is_narrowed && kind == SiteKind::Jump { Target::Unknown } else { target };
         plan.facts.sites.push(Site { pc, next, kind, target, repeat, fs_base, mark });
+        if is_narrowed {
+            // Where a call puts its return address is wanted with where it goes.
+            accesses.retain(|access| self.wanted.targets && access.is_push_or_pop);
+        }
+        if !accesses.is_empty() || target != Target::Unknown || fs_base.is_some() || mark.is_some() {
+            plan.facts.telling.push(index as u16);
+        }
         plan.facts.accesses.append(&mut accesses);
         self.forget_changed(instruction, &written);
         plan.before.push(before);
@@ -217,7 +229,7 @@ impl Planner<'_> {
     }
 
     fn mark(&mut self, words: &mut Vec<Word>, pc: u64) -> Option<(Mark, u16)> {
-        let mark = *self.marks.get(&pc)?;
+        let mark = *self.wishes.marks.get(&pc)?;
         let first = self.words;
         for register in mark.registers() {
             self.next(words, Word::Register(register));
@@ -358,7 +370,7 @@ impl Planner<'_> {
     }
 
     fn fs_base(&mut self, words: &mut Vec<Word>, instruction: &Instruction) -> Option<u16> {
-        if instruction.mnemonic() != Mnemonic::Wrfsbase || !self.wanted.any_address() {
+        if !self.wishes.moves_fs_base(instruction) {
             return None;
         }
         let register = instruction.op0_register();
@@ -412,6 +424,7 @@ fn moving_access(memory: &[UsedMemory]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Chosen;
     use super::*;
     use iced_x86::{Decoder, DecoderOptions};
 
@@ -421,7 +434,7 @@ mod tests {
 
     fn plan_for(bytes: &[u8], wanted: Wanted) -> Plan {
         let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        Plan::new(&mut InstructionInfoFactory::new(), &path, wanted, &Marks::new())
+        Plan::new(&mut InstructionInfoFactory::new(), &path, Wishes { wanted, marks: &Marks::new(), chosen: None })
     }
 
     fn bases(plan: &Plan) -> Vec<(u16, i64)> {
@@ -484,15 +497,34 @@ mod tests {
     }
 
     #[test]
+    fn of_instructions_that_were_not_chosen_only_calls_are_told() {
+        // mov rax, [rbx]; mov [rbx], rax; call +0
+        let bytes = [0x48, 0x8b, 0x03, 0x48, 0x89, 0x03, 0xe8, 0, 0, 0, 0];
+        let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
+        let marks = Marks::new();
+        let others = Wanted { targets: true, ..Wanted::COUNTS };
+        let chosen = Chosen { instructions: [0x1003].into(), others };
+        let wishes = Wishes { wanted: Wanted::EVERYTHING, marks: &marks, chosen: Some(&chosen) };
+        let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
+        let told: Vec<(u16, bool)> =
+            plan.facts.accesses.iter().map(|access| (access.instruction, access.is_push_or_pop)).collect();
+        assert_eq!(told, [(1, false), (2, true)]);
+        assert!(plan.before[0].is_empty() && plan.after[0].is_empty());
+        assert!(matches!(plan.facts.accesses[0].after, Held::Word(_)), "with its value");
+        assert!(wishes.concern(&path) && !wishes.concern(&path[..1]));
+    }
+
+    #[test]
     fn some_instructions_stand_alone() {
         let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
         let [nop, moves] = [decoder.decode(), decoder.decode()];
         let unmarked = Marks::new();
-        let mut cut = Cut::new(Wanted::EVERYTHING, &unmarked);
+        let wishes = |wanted| Wishes { wanted, marks: &unmarked, chosen: None };
+        let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
         assert!(cut.admits(&nop) && !cut.admits(&moves), "not behind others");
-        let mut cut = Cut::new(Wanted::EVERYTHING, &unmarked);
+        let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
         assert!(cut.admits(&moves) && !cut.admits(&nop), "and nothing behind them");
-        let mut cut = Cut::new(Wanted::ADDRESSES, &unmarked);
+        let mut cut = Cut::new(wishes(Wanted::ADDRESSES));
         assert!(cut.admits(&nop) && cut.admits(&moves), "without values there is nothing to it");
     }
 
@@ -502,7 +534,8 @@ mod tests {
         let bytes = [0x53, 0xc3];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let marks = Marks::from([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
-        let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, Wanted::ADDRESSES, &marks);
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: None };
+        let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
         assert_eq!(plan.before[0][..5], [7, 6, 2, 1, 4].map(Word::Register));
         assert_eq!(plan.facts.sites[0].mark, Some((Mark::Entry, 1)));
         assert_eq!(plan.before[1][..2], [0, 4].map(Word::Register));

@@ -1,0 +1,184 @@
+//! Which instructions have to do with memory that threads contend for: a first, cheap pass over a stream, so that a second
+//! one need only look at these.
+//!
+//! Most accesses are to memory that one thread has for itself, or that is handed over from thread to thread. For each
+//! granule of 8 bytes a cell keeps who wrote and read it last, and which instructions have accessed it since it was
+//! allocated. If two threads' accesses, one of them a write or the release of the block, are not ordered, all of these
+//! instructions are told. Locks order nothing here, since what they order could have been the other way round.
+//!
+//! It may tell too many: neighbours in one granule, memory that many threads have read before it is written, more
+//! instructions than are kept apart ([`site_sets`]). May miss: what lies beyond the watched memory, which is counted.
+
+mod cells;
+mod places;
+mod site_sets;
+
+pub use places::Places;
+
+use crate::predict::{Libraries, Order};
+use crate::races::Surveyed;
+use crate::races::cell::Slot;
+use crate::races::shadow::granules;
+use crate::races::sites::{Classify, SiteClass, Sites};
+use cells::{Cells, Stamp};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use site_sets::SiteSets;
+use std::collections::BTreeSet;
+use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
+
+/// Of longer accesses, only the beginning is looked at.
+const LONGEST_ACCESS: u64 = 256;
+/// Of a large block that is given back or made, only so much is looked at.
+const LONGEST_BLOCK: u64 = 1 << 20;
+
+/// Of granules, how many bits do not count where neighbourhoods are told apart: 64 bytes each.
+const NEIGHBOURHOOD_BITS: u32 = 3;
+
+/// What a pass has found.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Contended {
+    /// The addresses of instructions.
+    pub instructions: BTreeSet<u64>,
+    /// Where the memory is.
+    pub places: Places,
+    /// Accesses to memory that was not watched, since there was too much of it.
+    pub unwatched: u64,
+}
+
+/// Finds the instructions that access contended memory.
+pub struct SharedMemory {
+    sites: Sites,
+    libraries: Libraries,
+    /// Of each site, whether it is in the program's own code.
+    own: Vec<bool>,
+    order: Order,
+    cells: Cells,
+    sets: SiteSets,
+    places: Places,
+    /// Sizes by address.
+    blocks: FxHashMap<u64, u64>,
+}
+
+/// Who accesses, and when.
+#[derive(Clone, Copy)]
+struct Accessor {
+    slot: Slot,
+    stamp: Stamp,
+}
+
+impl SharedMemory {
+    /// Atomic instructions of the libraries order nothing, since their locks do not.
+    pub fn new(classify: Classify, libraries: Libraries) -> SharedMemory {
+        SharedMemory {
+            sites: Sites::new(classify),
+            libraries,
+            own: Vec::new(),
+            order: Order::new(Surveyed::default()),
+            cells: Cells::default(),
+            sets: SiteSets::default(),
+            places: Places::default(),
+            blocks: FxHashMap::default(),
+        }
+    }
+
+    pub fn into_contended(mut self) -> Contended {
+        self.give_up_all();
+        let instructions = self.sets.wanted().map(|site| self.sites.place(site).0).collect();
+        Contended { instructions, places: self.places, unwatched: self.cells.unwatched }
+    }
+
+    #[inline]
+    fn access(&mut self, accessor: &mut Accessor, access: &Access) {
+        let class = self.sites.class(access.site);
+        if class == SiteClass::Ignored {
+            return;
+        }
+        let is_atomic = class == SiteClass::Atomic || access.kind == AccessKind::Atomic;
+        let size = u64::from(access.size).min(LONGEST_ACCESS);
+        for (granule, _) in granules(access.address, size) {
+            let Some(cell) = self.cells.at(granule) else { continue };
+            let sites = self.sets.with(cell.sites, access.site.0, granule >> NEIGHBOURHOOD_BITS);
+            if sites != cell.sites {
+                cell.sites = sites;
+            }
+            // What atomic instructions access passes order on, so all that is done to it matters.
+            cell.is_contended |= is_atomic || !Stamp::can_tell(accessor.slot);
+            if !cell.knows(accessor.stamp, access.kind.writes()) {
+                let order = &self.order;
+                let is_ordered = |stamp: Stamp| stamp.is_seen_by(accessor.slot, order);
+                cell.touch(accessor.stamp, access.kind.writes(), is_ordered);
+            }
+        }
+        if is_atomic && self.own[access.site.0 as usize] {
+            self.order.synchronise(accessor.slot, access);
+            accessor.stamp = Stamp::new(accessor.slot, self.order.epoch(accessor.slot));
+        }
+    }
+
+    /// What happened to this memory so far has nothing to do with what happens from now on.
+    fn give_up(&mut self, address: u64, size: u64, freed_by: Option<Slot>) {
+        let order = &self.order;
+        for (granule, _) in granules(address, size.min(LONGEST_BLOCK)) {
+            let Some(cell) = self.cells.take(granule) else { continue };
+            let is_ordered = |stamp: Stamp| freed_by.is_none_or(|slot| stamp.is_seen_by(slot, order));
+            if cell.is_contended || freed_by.is_some() && cell.has_several_readers || !cell.stamps().all(is_ordered) {
+                self.sets.want(cell.sites);
+                self.places.add(granule);
+            }
+        }
+    }
+
+    fn give_up_all(&mut self) {
+        let contended = self.cells.drain().filter(|(_, cell)| cell.is_contended);
+        for (granule, cell) in contended {
+            self.sets.want(cell.sites);
+            self.places.add(granule);
+        }
+    }
+
+    fn note(&mut self, slot: Slot, event: &Event) {
+        match *event {
+            Event::Allocated { address, size, .. } => {
+                self.give_up(address, size, None);
+                self.blocks.insert(address, size);
+            }
+            Event::Freed { address, .. } => {
+                let size = self.blocks.remove(&address).unwrap_or(0);
+                self.give_up(address, size, Some(slot));
+            }
+            Event::Mapped { address, size } => self.give_up(address, size, None),
+            _ => {}
+        }
+    }
+}
+
+impl Listener for SharedMemory {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        let Some(slot) = self.order.slot(thread) else { return };
+        if self.order.is_alone() {
+            if !self.cells.is_empty() {
+                self.give_up_all();
+            }
+            return;
+        }
+        let mut accessor = Accessor { slot, stamp: Stamp::new(slot, self.order.epoch(slot)) };
+        for access in accesses {
+            self.access(&mut accessor, access);
+        }
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        let Some(slot) = self.order.slot(thread) else { return };
+        self.order.event(slot, thread, event);
+        self.note(slot, event);
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        self.sites.name(site, pc);
+        self.sets.name(site);
+        let length = self.own.len().max(site.0 as usize + 1);
+        self.own.resize(length, false);
+        self.own[site.0 as usize] = !self.libraries.iter().any(|library| library.contains(&pc));
+    }
+}

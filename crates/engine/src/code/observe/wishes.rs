@@ -1,0 +1,41 @@
+//! What is wanted of which instructions.
+
+use super::{Chosen, Marks, SiteKind, Wanted, site_kind};
+use iced_x86::{Instruction, Mnemonic};
+
+/// What is to be written down of which instructions.
+#[derive(Clone, Copy)]
+pub struct Wishes<'a> {
+    pub wanted: Wanted,
+    pub marks: &'a Marks,
+    pub chosen: Option<&'a Chosen>,
+}
+
+impl Wishes<'_> {
+    pub fn of(&self, instruction: &Instruction) -> Wanted {
+        match self.chosen {
+            Some(chosen) if !chosen.instructions.contains(&instruction.ip()) => {
+                let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
+                Wanted { targets: chosen.others.targets && is_call, ..chosen.others }
+            }
+            _ => self.wanted,
+        }
+    }
+
+    /// Whether there is anything to write down of a path. Where all instructions are wanted, that they ran counts too.
+    pub fn concern(&self, path: &[Instruction]) -> bool {
+        let is_concerned = |instruction: &Instruction| {
+            let wanted = self.of(instruction);
+            wanted.any_address()
+                || wanted.targets
+                || self.marks.contains_key(&instruction.ip())
+                || self.moves_fs_base(instruction)
+        };
+        self.chosen.is_none() || path.iter().any(is_concerned)
+    }
+
+    /// Whether later addresses depend on the new FS base.
+    pub fn moves_fs_base(&self, instruction: &Instruction) -> bool {
+        instruction.mnemonic() == Mnemonic::Wrfsbase && self.wanted.any_address()
+    }
+}
