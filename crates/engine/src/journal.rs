@@ -216,7 +216,11 @@ impl Writing {
         self.commons().is_some_and(Commons::is_stale)
     }
 
+    /// Unless the guest has not run since others did: what they wrote is still to be looked at.
     fn keep_shared(&self, engine: &Engine) {
+        if self.is_stale() {
+            return;
+        }
         if let Some(sharing) = self.sharing().as_mut() {
             sharing.keep(&engine.world().space.shared_ranges(sharing.has_forked));
         }

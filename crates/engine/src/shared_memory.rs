@@ -52,14 +52,27 @@ impl Sharing {
             }
             left -= size;
             for page in range.clone().step_by(PAGE as usize) {
-                // Memory that is new is zero, or has come with its content.
-                let mut known = before.remove(&page).unwrap_or_else(|| vec![0; PAGE as usize].into());
-                look.changes.extend(compare(page, &mut known));
+                let (known, change) = match before.remove(&page) {
+                    Some(mut known) => {
+                        let change = compare(page, &mut known);
+                        (known, change)
+                    }
+                    None => first_look(page),
+                };
+                look.changes.extend(change);
                 self.pages.insert(page, known);
             }
         }
         look
     }
+}
+
+/// All of a page that is new: others may have written to it since it was mapped or shared by a fork.
+fn first_look(page: u64) -> (Box<[u8]>, Option<(u64, Vec<u8>)>) {
+    let mut now = vec![0; PAGE as usize];
+    let is_there = kernel::read_bytes(page, &mut now).is_ok();
+    let change = is_there.then(|| (page, now.clone()));
+    (now.into(), change)
 }
 
 /// Brings what is known of a page up to date; tells the part that differs.
@@ -90,6 +103,8 @@ mod tests {
         let start = (&raw const *page) as u64;
         let range = start..start + PAGE;
         let mut sharing = Sharing::default();
+        let all = sharing.look(std::slice::from_ref(&range)).changes;
+        assert_eq!(all, [(start, vec![0; PAGE as usize])]);
         assert!(sharing.look(std::slice::from_ref(&range)).changes.is_empty());
         page.0[10] = 1;
         page.0[12] = 2;
