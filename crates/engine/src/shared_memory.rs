@@ -23,10 +23,12 @@ pub struct Sharing {
     has_told: bool,
 }
 
+/// A place, and what it holds now.
+pub type Change = (u64, Vec<u8>);
+
 /// What a look found.
 pub struct Look {
-    /// Places and what they hold now.
-    pub changes: Vec<(u64, Vec<u8>)>,
+    pub changes: Vec<Change>,
     /// There is more than can be looked at, and nobody has said so yet.
     pub is_too_much: bool,
 }
@@ -68,7 +70,7 @@ impl Sharing {
 }
 
 /// All of a page that is new: others may have written to it since it was mapped or shared by a fork.
-fn first_look(page: u64) -> (Box<[u8]>, Option<(u64, Vec<u8>)>) {
+fn first_look(page: u64) -> (Box<[u8]>, Option<Change>) {
     let mut now = vec![0; PAGE as usize];
     let is_there = kernel::read_bytes(page, &mut now).is_ok();
     let change = is_there.then(|| (page, now.clone()));
@@ -76,7 +78,7 @@ fn first_look(page: u64) -> (Box<[u8]>, Option<(u64, Vec<u8>)>) {
 }
 
 /// Brings what is known of a page up to date; tells the part that differs.
-pub fn compare(page: u64, known: &mut [u8]) -> Option<(u64, Vec<u8>)> {
+pub fn compare(page: u64, known: &mut [u8]) -> Option<Change> {
     let mut now = [0; PAGE as usize];
     // Behind the end of a file there is no memory.
     kernel::read_bytes(page, &mut now).ok()?;
