@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const DEFAULT_LIMIT: Duration = Duration::from_secs(20);
+const DEFAULT_LIMIT: Duration = Duration::from_secs(90);
 const EXTENSIONS: [&str; 5] = ["c", "cc", "rs", "S", "sh"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
