@@ -38,7 +38,7 @@ fn dash() {
         &[
             guest("dash pipeline.sh"),
             guest("dash -c 'trap \"echo caught; exit 5\" USR1; kill -USR1 $$; echo unreachable'").exits(5),
-            guest("dash -c 'sleep 30 & kill -9 $!; wait $!; echo $?'"),
+            guest("dash -c 'exec 2>/dev/null; sleep 30 & kill -9 $!; wait $!; echo $?'"),
             guest("dash -c 'set -u; echo $undefined'").exits(2),
         ],
     );
