@@ -3,6 +3,9 @@
 //!
 //! Who runs is told by words in a page of the recording's folder, which programs that are executed later find too. A
 //! process that was killed or stopped while it ran is passed over.
+//!
+//! May miss: a thread that begins, or a call that ends early without having waited, after others have run. What they
+//! wrote is looked at only with the thread's next call or at the end of its quantum.
 
 use crate::kernel::{self, SharedBytes};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -171,17 +171,24 @@ impl Writing {
         self.sharing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Memory is mapped that other processes may come to share; anonymous memory only by a fork.
-    pub fn begin_sharing(&self, is_anonymous: bool) {
+    /// Memory is mapped that other processes may come to share; if `only_by_fork`, nobody else writes to it before one.
+    pub fn begin_sharing(&self, only_by_fork: bool) {
         self.sharing().get_or_insert_default();
-        if !is_anonymous {
+        if !only_by_fork {
             self.begin_commons();
         }
     }
 
     /// From the end of the present call on, processes that share memory run one at a time.
     fn begin_commons(&self) {
-        self.commons.get_or_init(|| self.journal().commons().map(Commons::new));
+        self.commons.get_or_init(|| {
+            let commons = self.journal().commons().map(Commons::new);
+            if commons.is_none() {
+                let text = "processes that share memory are not kept apart, and replay may diverge";
+                self.note(&Event::Note(Note { thread: None, text }));
+            }
+            commons
+        });
     }
 
     fn commons(&self) -> Option<&Commons> {

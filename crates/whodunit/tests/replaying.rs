@@ -2,7 +2,6 @@
 //! as it was, and `replay` shows what was seen and touches nothing.
 //!
 //! `replaying/guests.rs` takes the programs of `conformance/`, `replaying/lines.rs` real command lines of `programs/`.
-//! What cannot be recorded or replayed yet is listed in `replaying/exceptions.rs` with the reason.
 //! `WHODUNIT_BIN` names another binary to put in the place of the one just built.
 
 mod support;
@@ -34,7 +33,6 @@ mod replaying {
     mod confined;
     mod effects;
     mod endings;
-    pub mod exceptions;
     mod guests;
     mod killed;
     mod levels;

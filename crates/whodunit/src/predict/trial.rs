@@ -146,26 +146,7 @@ fn is_near_null(address: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::rerun::{Left, Output};
-
-    fn outcome(ending: Ending, text: &str) -> Outcome {
-        let left = Left { event: 1, thread: 1, clock: 1, pc: String::new(), place: String::new() };
-        let output = vec![Output { descriptor: 1, text: text.to_owned(), bytes: text.len() as u64 }];
-        Outcome {
-            schema: Outcome::SCHEMA.to_owned(),
-            ending,
-            thread: 1,
-            clock: 1,
-            events: 1,
-            left: Some(left),
-            threads: Vec::new(),
-            output,
-            schedule: Vec::new(),
-            spent: 1,
-            origins: None,
-            remarks: Vec::new(),
-        }
-    }
+    use crate::rerun::outcomes::made_up as outcome;
 
     fn killed(address: &str) -> Outcome {
         outcome(Ending::Killed { signal: 11, name: "SIGSEGV".to_owned(), address: Some(address.to_owned()) }, "")

@@ -171,25 +171,8 @@ fn effect(recorded: Option<&Outcome>, outcome: &Outcome) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::rerun::{Left, Output, Thread};
-
-    fn outcome(ending: Ending, text: &str) -> Outcome {
-        let left = Left { event: 1, thread: 1, clock: 1, pc: String::new(), place: String::new() };
-        Outcome {
-            schema: Outcome::SCHEMA.to_owned(),
-            ending,
-            thread: 1,
-            clock: 1,
-            events: 1,
-            left: Some(left),
-            threads: Vec::new(),
-            output: vec![Output { descriptor: 1, text: text.to_owned(), bytes: text.len() as u64 }],
-            schedule: Vec::new(),
-            spent: 1,
-            origins: None,
-            remarks: Vec::new(),
-        }
-    }
+    use crate::rerun::outcomes::made_up as outcome;
+    use session::rerun::Thread;
 
     #[test]
     fn what_came_of_it_is_told_apart() {

@@ -84,3 +84,23 @@ pub fn failing_frame(outcome: &Outcome) -> Option<Place> {
         ..Place::default()
     })
 }
+
+/// An outcome for tests, of a run that left its recording.
+#[cfg(test)]
+pub fn made_up(ending: Ending, text: &str) -> Outcome {
+    use session::rerun::{Left, Output};
+    Outcome {
+        schema: Outcome::SCHEMA.to_owned(),
+        ending,
+        thread: 1,
+        clock: 1,
+        events: 1,
+        left: Some(Left { event: 1, thread: 1, clock: 1, pc: String::new(), place: String::new() }),
+        threads: Vec::new(),
+        output: vec![Output { descriptor: 1, text: text.to_owned(), bytes: text.len() as u64 }],
+        schedule: Vec::new(),
+        spent: 1,
+        origins: None,
+        remarks: Vec::new(),
+    }
+}

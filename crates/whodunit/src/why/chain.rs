@@ -361,4 +361,4 @@ impl<'a> Chain<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -129,20 +129,7 @@ mod tests {
     const HEAP: u64 = 0x5510_0000_0000;
 
     fn step(number: u32, value: u64, values: &[u32]) -> Definition {
-        Definition {
-            number,
-            thread: 1,
-            clock: 1,
-            pc: format!("{:#x}", 0x1000 + number),
-            time: 1,
-            memory: None,
-            copies: true,
-            system_call: false,
-            decided: None,
-            value: format!("{value:#x}"),
-            values: values.to_vec(),
-            addresses: Vec::new(),
-        }
+        Definition { value: format!("{value:#x}"), ..crate::why::chain::tests::step(number, true, values, &[]) }
     }
 
     fn store(address: u64, overwrites: Option<u32>, step: Definition) -> Definition {

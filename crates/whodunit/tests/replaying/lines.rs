@@ -12,7 +12,6 @@ use crate::programs::compare::differences;
 use crate::programs::debian;
 use crate::programs::line::{Family, Line};
 use crate::programs::running::{broken, fresh_folder, run, whodunit};
-use crate::replaying::exceptions::{self, Fault, LINES};
 use crate::replaying::place::Place;
 
 /// Which lines of a family are taken, if not all: some families take long.
@@ -54,9 +53,8 @@ fn check_line(family: &Family, line: &Line) -> Option<String> {
         Some(reason) => vec![reason],
         None => differences(&native, &run(line, &base, &prefix.to_string_lossy())),
     };
-    let may_show = matches!(exceptions::find_line(family.name, line.title()), Some((Fault::MayShow, _)));
-    if found.is_empty() || may_show {
-        found = problems(family, line, &base);
+    if found.is_empty() {
+        found = not_verified(&base.join("store"));
     }
     if found.is_empty() {
         fs::remove_dir_all(&base).unwrap_or_else(|error| panic!("{}: {error}", base.display()));
@@ -79,17 +77,6 @@ fn recorder(base: &Path) -> PathBuf {
 }
 
 /// What is wrong with the recordings that a line left.
-fn problems(family: &Family, line: &Line, base: &Path) -> Vec<String> {
-    let problems = not_verified(&base.join("store"));
-    match exceptions::find_line(family.name, line.title()) {
-        None => problems,
-        Some((Fault::Diverges, reason)) if problems.is_empty() => {
-            vec![format!("it is well now; take it from the exceptions, which say: {reason}")]
-        }
-        Some(_) => Vec::new(),
-    }
-}
-
 fn not_verified(store: &Path) -> Vec<String> {
     let entries = fs::read_dir(store).map(|entries| entries.flatten().collect::<Vec<_>>()).unwrap_or_default();
     let recordings = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -104,14 +91,4 @@ fn not_verified(store: &Path) -> Vec<String> {
 fn verify(recording: &Path) -> Option<String> {
     let place = Place::new("verify");
     place.not_verified(recording).map(|problem| format!("{}:\n{problem}", recording.display()))
-}
-
-#[test]
-fn exceptions_exist() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let files = fs::read_dir(folder).expect("the families are there").map(|entry| entry.expect("it is listed").path());
-    let sources: Vec<String> = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
-    for (_, words, ..) in LINES {
-        assert!(sources.iter().any(|source| source.contains(words)), "there is no line with `{words}` any more");
-    }
 }

@@ -6,7 +6,7 @@ use super::shadow::Serial;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 
-/// So many steps are kept: half a gigabyte.
+/// So many steps are kept: about 0.6 GB.
 const MOST_STEPS: usize = 8 << 20;
 /// An outcome tells so many definitions at most that the end depends on, and so many more of either other kind.
 const MOST_TOLD: usize = 8192;

@@ -4,7 +4,7 @@ use super::*;
 use program::space::AddressSpace;
 use session::rerun::Accessed;
 
-fn step(number: u32, copies: bool, values: &[u32], addresses: &[u32]) -> Definition {
+pub fn step(number: u32, copies: bool, values: &[u32], addresses: &[u32]) -> Definition {
     Definition {
         number,
         thread: 1,
