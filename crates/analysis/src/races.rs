@@ -34,6 +34,7 @@ pub(crate) mod objects;
 mod parts;
 mod second_pass;
 pub(crate) mod shadow;
+mod shapes;
 mod sieve;
 pub(crate) mod sites;
 mod spin_loops;

@@ -22,6 +22,7 @@ use outside::Outside;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use trace::stream::records::Records;
 use trace::stream::{Access, AccessKind, Event, Listener, Moment, Site, Thread};
 
 /// What marked instructions mean: the first instruction of a function that plays a role, or a return from one.
@@ -168,6 +169,20 @@ impl<L: Listener> Flat for Teller<L> {
             }
             Inside::Allocator => {}
         }
+    }
+
+    fn records(&mut self, records: &Records<'_>) -> usize {
+        match self.calls.inside(self.thread) {
+            Inside::Program => self.listener.records(self.thread, records),
+            Inside::Synchronisation => {
+                records.length_while(|templates| templates.iter().all(|template| template.kind != AccessKind::Atomic))
+            }
+            Inside::Allocator => records.length_while(|_| true),
+        }
+    }
+
+    fn reads_records(&self) -> bool {
+        self.listener.reads_records()
     }
 
     fn marked(&mut self, pc: u64, mark: Mark, words: &[u64]) {

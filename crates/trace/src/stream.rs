@@ -4,6 +4,9 @@
 //! analyses write theirs by hand. Accesses are by far the most frequent, so they come many at a time; everything else
 //! comes one by one, between the accesses that stand before and after it.
 
+pub mod records;
+
+use records::Records;
 use serde::{Deserialize, Serialize};
 
 /// A guest thread's number: 1 for the first, in order of creation, never reused.
@@ -111,6 +114,15 @@ pub struct Moment {
 pub trait Listener: Send {
     /// The accesses of one thread, in program order. They stand after all that was told before.
     fn accesses(&mut self, thread: Thread, accesses: &[Access]);
+    /// Takes in some of the plain records that stand at the front, as if all their accesses were told, and gives how many
+    /// words they have. The first one that is left is told access by access. Asked only if
+    /// [`reads_records`](Listener::reads_records).
+    fn records(&mut self, _thread: Thread, _records: &Records<'_>) -> usize {
+        0
+    }
+    fn reads_records(&self) -> bool {
+        false
+    }
     /// One access with what was in memory before and after it, on request.
     fn valued(&mut self, thread: Thread, access: &Access, _values: Values<'_>) {
         self.accesses(thread, std::slice::from_ref(access));

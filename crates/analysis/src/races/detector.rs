@@ -6,10 +6,12 @@ use super::found::{Collected, Found, Instance, Side};
 use super::locks::GivenUp;
 use super::objects::Objects;
 use super::shadow::{Adding, GRANULE_SIZE, Shadow, granules};
+use super::shapes::{Concern, Shapes};
 use super::sites::{Classify, SiteClass, Sites};
 use super::survey::Surveyed;
 use super::suspects::{Filter, Suspects};
 use super::threads::Threads;
+use trace::stream::records::Records;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
 /// Finds the data races of a stream.
@@ -18,6 +20,7 @@ pub struct Detector {
     surveyed: Surveyed,
     /// What has to be looked at; nothing for everything.
     filter: Option<Filter>,
+    shapes: Shapes,
     threads: Threads,
     shadow: Shadow,
     objects: Objects,
@@ -39,6 +42,7 @@ impl Detector {
             sites: Sites::new(classify),
             surveyed,
             filter: suspects.map(Filter::new),
+            shapes: Shapes::default(),
             threads: Threads::default(),
             shadow: Shadow::new(),
             objects: Objects::default(),
@@ -219,11 +223,34 @@ impl Detector {
         }
     }
 
+    /// Whether an access of a record may have an effect.
+    #[inline]
+    pub fn wants_record(&mut self, number: u32, words: &[u64], records: &Records<'_>) -> bool {
+        if self.threads.is_alone() {
+            return false;
+        }
+        let Some(filter) = &self.filter else { return true };
+        let sites = &self.sites;
+        let shape = self.shapes.of(number, records.patterns, |template| {
+            let is_atomic = template.kind == AccessKind::Atomic || sites.class(template.site) == SiteClass::Atomic;
+            if is_atomic { Concern::Special } else { Concern::Plain }
+        });
+        let mut parts = self.shapes.parts(shape).iter();
+        shape.is_special || parts.any(|part| filter.wants(part.address(words, records.fs_base), u64::from(part.size)))
+    }
+
+    /// A thread has made so many accesses that have no effect.
+    pub fn pass_over(&mut self, thread: Thread, accesses: u64) {
+        if let Some(slot) = self.threads.slot(thread) {
+            self.threads.at(slot).advance(accesses);
+        }
+    }
+
     /// Whether an access may have an effect.
     #[inline]
-    fn wants(&self, access: &Access) -> bool {
+    pub fn wants(&self, access: &Access) -> bool {
         self.filter.as_ref().is_none_or(|filter| {
-            filter.wants(access)
+            filter.wants(access.address, u64::from(access.size))
                 || access.kind == AccessKind::Atomic
                 || self.sites.class(access.site) == SiteClass::Atomic
         })
@@ -255,6 +282,23 @@ impl Listener for Detector {
             }
         }
         self.threads.at(slot).advance(n_new);
+    }
+
+    fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
+        let (mut length, mut n_accesses) = (0, 0);
+        for (number, words) in records.plain() {
+            if self.wants_record(number, words, records) {
+                break;
+            }
+            length += words.len();
+            n_accesses += records.patterns.templates(number).len() as u64;
+        }
+        self.pass_over(thread, n_accesses);
+        length
+    }
+
+    fn reads_records(&self) -> bool {
+        self.filter.is_some()
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {

@@ -22,14 +22,18 @@ use super::locks::GivenUp;
 use super::objects::Objects;
 use super::parts::Parts;
 use super::shadow::granules;
+use super::shapes::{Concern, Part, Shape, Shapes};
 use super::sites::{Classify, SiteClass, Sites};
 use super::suspects::Suspects;
 use super::threads::Threads;
-use cells::{Cell, Cells, State, Sync, cells_of, cells_of_granule, cells_of_granules, granule_of, mask_of};
+use cells::{
+    Cell, Cells, Span, Standing, State, Sync, cells_of, cells_of_granule, cells_of_granules, granule_of, mask_of,
+};
 use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
 use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use trace::stream::records::{Patterns, Records};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
 /// How many lists of readers there may be for each chunk of cells before unused ones are looked for, which takes a look at
@@ -51,6 +55,7 @@ pub struct Sieve {
     /// Who accessed last, for as long as nothing else has happened.
     now: Now,
     cells: Cells,
+    shapes: Shapes,
     readers: Readers,
     /// By the numbers in cells.
     sync: Vec<Parts>,
@@ -69,6 +74,7 @@ impl Sieve {
             threads: Threads::default(),
             now: Now::new(0, Epoch::NONE),
             cells: Cells::new(),
+            shapes: Shapes::default(),
             readers: Readers::new(),
             sync: Vec::new(),
             free_sync: Vec::new(),
@@ -93,6 +99,15 @@ impl Sieve {
         slot
     }
 
+    /// The thread's slot, if its accesses have a history.
+    fn running(&mut self, thread: Thread) -> Option<Slot> {
+        let slot = self.slot(thread).filter(|_| !self.has_given_up && !self.threads.is_alone())?;
+        if self.readers.are_many() {
+            self.forget_lists();
+        }
+        Some(slot)
+    }
+
     /// The epoch that a thread is in, which is going to have accesses. Its slot may be another from now on.
     fn enter(&mut self, slot: Slot) {
         let slot = if self.threads.at(slot).tick() >= LAST_TICK { self.threads.renew(slot) } else { slot };
@@ -110,10 +125,11 @@ impl Sieve {
         if class == SiteClass::Ignored {
             return;
         }
+        let span = span_of(access);
         if class == SiteClass::Atomic || access.kind == AccessKind::Atomic {
             self.make_sync(access.address, u64::from(access.size));
-        } else if self.cells.note_own(&self.now, access) {
-            return;
+        } else if self.cells.standing(&self.now, &span) == Standing::Own {
+            return self.cells.note(&self.now, &span);
         }
         if self.touch(access) {
             self.synchronise(access);
@@ -218,6 +234,74 @@ impl Sieve {
         })
     }
 
+    /// The plain records at the front, of the thread that is running. Gives how many words they have.
+    fn read(&mut self, records: &Records<'_>) -> usize {
+        let mut length = 0;
+        for (number, words) in records.plain() {
+            let shape = self.shape(number, records.patterns);
+            if shape.is_special {
+                break;
+            }
+            match self.standing(shape, words, records.fs_base) {
+                Standing::Known => {}
+                Standing::Own => self.note(shape, words, records.fs_base),
+                Standing::Others => {
+                    for template in records.patterns.templates(number) {
+                        self.access(&template.access(words, records.fs_base));
+                    }
+                }
+            }
+            length += words.len();
+        }
+        length
+    }
+
+    /// The plain records at the front that show nothing to one thread alone.
+    fn pass_over(&mut self, records: &Records<'_>) -> usize {
+        let plain = records.plain().take_while(|(number, _)| !self.shape(*number, records.patterns).is_special);
+        plain.map(|(_, words)| words.len()).sum()
+    }
+
+    #[inline]
+    fn shape(&mut self, number: u32, patterns: &Patterns) -> Shape {
+        let sites = &self.sites;
+        self.shapes.of(number, patterns, |template| match sites.class(template.site) {
+            SiteClass::Ignored => Concern::None,
+            SiteClass::Plain if template.kind != AccessKind::Atomic => Concern::Plain,
+            SiteClass::Plain | SiteClass::Atomic => Concern::Special,
+        })
+    }
+
+    /// What all cells of a record are to the running thread.
+    #[inline]
+    fn standing(&self, shape: Shape, words: &[u64], fs_base: u64) -> Standing {
+        let mut standing = Standing::Known;
+        for part in self.shapes.parts(shape) {
+            match self.cells.standing(&self.now, &span_of_part(part, words, fs_base)) {
+                Standing::Known => {}
+                Standing::Own => standing = Standing::Own,
+                Standing::Others => return Standing::Others,
+            }
+        }
+        standing
+    }
+
+    /// In whatever order: among a thread's own cells nothing is released.
+    fn note(&mut self, shape: Shape, words: &[u64], fs_base: u64) {
+        for part in self.shapes.parts(shape) {
+            self.cells.note(&self.now, &span_of_part(part, words, fs_base));
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, access: &Access) {
+        // Whether a site is of no concern is asked where its accesses would have an effect.
+        let is_plain = access.kind != AccessKind::Atomic && self.sites.class(access.site) != SiteClass::Atomic;
+        if !(is_plain && self.cells.standing(&self.now, &span_of(access)) == Standing::Known) {
+            self.look(access);
+        }
+    }
+
     /// What one thread alone does has no history, but may show what is synchronisation.
     fn learn(&mut self, accesses: &[Access]) {
         for access in accesses {
@@ -309,6 +393,16 @@ fn sync_number(cells: &mut Cells, granule: u64) -> Option<u32> {
     })
 }
 
+#[inline]
+fn span_of(access: &Access) -> Span {
+    Span { address: access.address, size: access.size, writes: access.kind.writes() }
+}
+
+#[inline]
+fn span_of_part(part: &Part, words: &[u64], fs_base: u64) -> Span {
+    Span { address: part.address(words, fs_base), size: part.size, writes: part.writes }
+}
+
 /// The bytes of its granule that an access touches in a cell.
 fn bytes_of(cell: u64, access: &Access) -> u8 {
     let mut touched = granules(access.address, u64::from(access.size)).filter(|part| part.0 == granule_of(cell));
@@ -317,20 +411,27 @@ fn bytes_of(cell: u64, access: &Access) -> u8 {
 
 impl Listener for Sieve {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
-        let slot = self.slot(thread).filter(|_| !self.has_given_up && !self.threads.is_alone());
-        let Some(slot) = slot else { return self.learn(accesses) };
-        if self.readers.are_many() {
-            self.forget_lists();
-        }
-        self.enter(slot);
-        let any_atomic = self.sites.any_atomic();
-        for access in accesses {
-            // Whether a site is of no concern is asked where its accesses would have an effect.
-            let may_be_plain = !any_atomic || self.sites.class(access.site) != SiteClass::Atomic;
-            if !(may_be_plain && self.cells.know(&self.now, access)) {
-                self.look(access);
+        match self.running(thread) {
+            None => self.learn(accesses),
+            Some(slot) => {
+                self.enter(slot);
+                accesses.iter().for_each(|access| self.access(access));
             }
         }
+    }
+
+    fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
+        match self.running(thread) {
+            None => self.pass_over(records),
+            Some(slot) => {
+                self.enter(slot);
+                self.read(records)
+            }
+        }
+    }
+
+    fn reads_records(&self) -> bool {
+        true
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {

@@ -23,7 +23,6 @@ const FREEING: u32 = 1 << 31;
 pub struct Sites {
     classify: Classify,
     classes: Vec<SiteClass>,
-    any_atomic: bool,
     pcs: Vec<u64>,
     freeing: Vec<u64>,
     freeing_numbers: FxHashMap<u64, u32>,
@@ -34,7 +33,6 @@ impl Sites {
         Sites {
             classify,
             classes: Vec::new(),
-            any_atomic: false,
             pcs: Vec::new(),
             freeing: Vec::new(),
             freeing_numbers: FxHashMap::default(),
@@ -49,12 +47,6 @@ impl Sites {
         }
         self.pcs[index] = pc;
         self.classes[index] = (self.classify)(pc);
-        self.any_atomic |= self.classes[index] == SiteClass::Atomic;
-    }
-
-    /// Whether any site so far is of an atomic operation.
-    pub fn any_atomic(&self) -> bool {
-        self.any_atomic
     }
 
     #[inline]

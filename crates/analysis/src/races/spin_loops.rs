@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use trace::stream::{Access, AccessKind, Site, Thread};
 
 /// How many accesses a round may have. Waiting takes few, also with a call that yields.
-const LONGEST_ROUND: u64 = 64;
+pub const LONGEST_ROUND: u64 = 64;
 /// How many rounds make a thread waiting.
 const ROUNDS: u64 = 3;
 /// The last accesses of sites are looked up by a few bits of their numbers, which are close together within a loop.
@@ -192,6 +192,13 @@ impl SpinLoops {
         } else {
             None
         }
+    }
+
+    /// The thread has made so many accesses that no loop of concern makes.
+    pub fn pass_over(&mut self, runner: &mut Runner, accesses: u64) {
+        runner.ordinal += accesses;
+        runner.position += accesses;
+        self.interrupt(runner);
     }
 
     /// The thread did something that no waiting loop does.

@@ -70,6 +70,13 @@ impl Survey {
         self.atomics.covers(&self.waited_for)
     }
 
+    /// A thread has made so many accesses that belong to no loop of concern.
+    pub fn pass_over(&mut self, thread: Thread, accesses: u64) {
+        let mut runner = self.spin_loops.take(thread);
+        self.spin_loops.pass_over(&mut runner, accesses);
+        self.spin_loops.put_back(runner);
+    }
+
     #[inline]
     fn access(&mut self, runner: &mut Runner, access: &Access) {
         runner.count();

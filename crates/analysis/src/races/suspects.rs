@@ -2,7 +2,6 @@
 
 use super::shadow::{GRANULE_SIZE, bytes_between, granules};
 use serde::{Deserialize, Serialize};
-use trace::stream::Access;
 
 /// Numbers of granules, in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -55,8 +54,8 @@ impl Filter {
     }
 
     #[inline]
-    pub fn wants(&self, access: &Access) -> bool {
-        granules(access.address, u64::from(access.size)).any(|(granule, _)| {
+    pub fn wants(&self, address: u64, size: u64) -> bool {
+        granules(address, size).any(|(granule, _)| {
             let (word, bit) = self.place(granule);
             self.bits[word] & bit != 0
         })

@@ -79,7 +79,20 @@ impl Path {
         self.instructions.first().is_some_and(|first| self.end == End::Continues(first.ip()))
     }
 
-    /// A short loop several times over, so that what it costs to count its rounds is shared between them.
+    /// The path up to its last conditional branch that goes back to where it begins, as a loop; or as it is.
+    pub fn into_loop(mut self) -> Path {
+        let Some(head) = self.instructions.first().map(Instruction::ip) else { return self };
+        let goes_back = |instruction: &Instruction| {
+            instruction.flow_control() == FlowControl::ConditionalBranch && instruction.near_branch_target() == head
+        };
+        if let Some(last) = self.instructions.iter().rposition(goes_back) {
+            self.instructions.truncate(last + 1);
+            self.end = End::Continues(head);
+        }
+        self
+    }
+
+    /// A short loop several times over, so that what it costs to count or describe its rounds is shared between them.
     pub fn repeated(&self) -> Path {
         const LENGTH: usize = 96;
         const MOST: usize = 8;

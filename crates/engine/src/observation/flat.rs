@@ -1,29 +1,18 @@
 //! From records to plain accesses, many at a time: for listeners that want every access of a run and little else.
 //!
 //! What a unit's records have in common is worked out once: each access is then an addition. Whatever is out of the ordinary
-//! (repeated instructions, accesses seen by the engine) goes the long way, by [`Events`](super::Events).
+//! (repeated instructions, accesses seen by the engine) goes the long way, by [`Events`](super::Events). Who can read records
+//! is offered them before they are taken apart.
 
 use super::{Batch, EventKind, Mark};
 use crate::code::observe::{AccessKind as Seen, Catalogue, UnitFacts};
 use crate::observation::step::{STEPPED, Stepped};
 use std::ops::Range;
+use trace::stream::records::{Nature, Pattern, Patterns, Records, Template};
 use trace::stream::{Access, AccessKind, Site};
 
 /// Accesses are handed over by so many or a few more, which stay in the processor's nearest caches meanwhile.
 const HANDED_OVER: usize = 1024;
-
-/// An access of a unit, but for the base.
-#[derive(Clone, Copy)]
-struct Template {
-    offset: i64,
-    size: u32,
-    site: Site,
-    /// Index of the instruction in its unit.
-    instruction: u16,
-    word: u16,
-    kind: AccessKind,
-    through_fs: bool,
-}
 
 /// A mark of a unit.
 #[derive(Clone, Copy)]
@@ -47,24 +36,27 @@ struct Unit {
     is_ordinary: bool,
 }
 
-/// What a record's number stands for.
+/// What a record's number stands for, beside its pattern.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// The unit's templates, as far as its instructions ran.
-    first: u32,
-    accesses: u16,
-    /// Its marks, all of them.
+    /// Its unit's marks, all of them.
     marks: u16,
-    first_mark: u32,
-    words: u16,
     executed: u16,
-    retracts: bool,
+    first_mark: u32,
     is_ordinary: bool,
 }
 
 /// What is told of a batch.
 pub trait Flat {
     fn accesses(&mut self, accesses: &[Access]);
+    /// Takes in some of the plain records at the front and gives how many words they have.
+    fn records(&mut self, _records: &Records<'_>) -> usize {
+        0
+    }
+    /// Whether it makes sense to offer records.
+    fn reads_records(&self) -> bool {
+        false
+    }
     /// A marked instruction is about to run.
     fn marked(&mut self, pc: u64, mark: Mark, words: &[u64]);
     /// The number that stands for an instruction.
@@ -74,7 +66,9 @@ pub trait Flat {
 /// Reads batches of one run.
 #[derive(Default)]
 pub struct Flattener {
-    templates: Vec<Template>,
+    patterns: Patterns,
+    /// Of each template: the index of the instruction in its unit.
+    instructions: Vec<u16>,
     marks: Vec<Marked>,
     units: Vec<Unit>,
     kinds: Vec<Kind>,
@@ -90,26 +84,27 @@ impl Flattener {
 
     pub fn read(&mut self, batch: &Batch<'_>, to: &mut impl Flat) {
         self.learn(batch.catalogue, to);
+        let offers_records = to.reads_records();
         let mut rest = batch.words;
         let mut fs_base = batch.fs_base;
-        let mut kind = self.kind(rest);
         while !rest.is_empty() {
-            if let Some(ordinary) = kind.filter(|kind| kind.is_ordinary) {
-                let (words, after) = rest.split_at(usize::from(ordinary.words));
-                rest = after;
-                kind = self.kind(rest);
-                let executed = ordinary.executed - u16::from(kind.is_some_and(|next| next.retracts));
-                self.tell(ordinary, executed, words, fs_base, to);
-            } else {
-                let length = self.length(rest);
-                // What takes an instruction back stands behind it.
-                let (_, after) = rest.split_at(length);
-                let is_taken_back = self.kind(after).is_some_and(|next| next.retracts);
-                let shown = if is_taken_back { length + self.length(after) } else { length };
-                fs_base = self.go_the_long_way(batch, &rest[..shown], fs_base, to);
-                rest = after;
-                kind = self.kind(rest);
+            if offers_records {
+                self.hand_over(to);
+                let taken = to.records(&Records { words: rest, fs_base, patterns: &self.patterns });
+                rest = &rest[taken..];
             }
+            let Some(number) = rest.first() else { break };
+            let kind = self.kinds.get(*number as usize).filter(|kind| kind.is_ordinary).copied();
+            let (_, after) = rest.split_at(self.length(rest));
+            let is_taken_back = self.patterns.of(after).is_some_and(|next| next.nature == Nature::Retracting);
+            if let Some(ordinary) = kind {
+                self.tell(ordinary, is_taken_back, rest, fs_base, to);
+            } else {
+                // What takes an instruction back stands behind it.
+                let unread = if is_taken_back { &after[self.length(after)..] } else { after };
+                fs_base = self.go_the_long_way(batch, &rest[..rest.len() - unread.len()], fs_base, to);
+            }
+            rest = after;
         }
         self.hand_over(to);
     }
@@ -121,30 +116,34 @@ impl Flattener {
         }
         for record in &catalogue.records()[self.kinds.len()..] {
             let unit = self.units[record.unit as usize];
-            let end = self.units.get(record.unit as usize + 1).map_or(self.templates.len(), |next| next.first as usize);
-            let templates = &self.templates[unit.first as usize..end];
+            let end =
+                self.units.get(record.unit as usize + 1).map_or(self.instructions.len(), |next| next.first as usize);
+            let accesses = n_before(&self.instructions[unit.first as usize..end], record.executed);
+            let is_ordinary = unit.is_ordinary && !record.retracts;
+            let nature = match (record.retracts, is_ordinary && unit.marks == 0) {
+                (true, _) => Nature::Retracting,
+                (false, true) => Nature::Plain,
+                (false, false) => Nature::Special,
+            };
+            self.patterns.patterns.push(Pattern { first: unit.first, accesses, words: record.words, nature });
             self.kinds.push(Kind {
-                first: unit.first,
-                accesses: n_before(templates, record.executed),
                 marks: unit.marks,
-                first_mark: unit.first_mark,
-                words: record.words,
                 executed: record.executed,
-                retracts: record.retracts,
-                is_ordinary: unit.is_ordinary && !record.retracts,
+                first_mark: unit.first_mark,
+                is_ordinary,
             });
         }
     }
 
     fn learn_unit(&mut self, unit: &UnitFacts, to: &mut impl Flat) {
-        let (first, first_mark) = (self.templates.len(), self.marks.len());
+        let (first, first_mark) = (self.instructions.len(), self.marks.len());
         for facts in unit.accesses.iter().filter(|facts| self.with_pushes || !facts.is_push_or_pop) {
             let site = to.site(unit.sites[usize::from(facts.instruction)].pc);
-            self.templates.push(Template {
+            self.instructions.push(facts.instruction);
+            self.patterns.templates.push(Template {
                 offset: facts.offset,
                 size: facts.size,
                 site,
-                instruction: facts.instruction,
                 word: facts.word,
                 kind: facts.kind.into(),
                 through_fs: facts.through_fs,
@@ -152,7 +151,7 @@ impl Flattener {
         }
         for (instruction, site) in (0..).zip(&unit.sites) {
             if let Some((mark, word)) = site.mark {
-                let after = n_before(&self.templates[first..], instruction);
+                let after = n_before(&self.instructions[first..], instruction);
                 self.marks.push(Marked { pc: site.pc, instruction, after, word, mark });
             }
         }
@@ -161,31 +160,26 @@ impl Flattener {
         self.units.push(Unit { first: first as u32, first_mark: first_mark as u32, marks, is_ordinary });
     }
 
-    /// What the first record is, if it is one of a unit's.
-    #[inline]
-    fn kind(&self, words: &[u64]) -> Option<Kind> {
-        self.kinds.get(*words.first()? as usize).copied()
-    }
-
     fn length(&self, words: &[u64]) -> usize {
         if words[0] == STEPPED {
             return words.len() - Stepped::split(words).1.len();
         }
-        usize::from(self.kinds[words[0] as usize].words)
+        usize::from(self.patterns.patterns[words[0] as usize].words)
     }
 
-    /// Tells an ordinary record, of which so many instructions count.
+    /// Tells an ordinary record, whose last instruction may be taken back.
     #[inline]
-    fn tell(&mut self, kind: Kind, executed: u16, words: &[u64], fs_base: u64, to: &mut impl Flat) {
-        let first = kind.first as usize;
-        let accesses = if executed == kind.executed {
-            kind.accesses
-        } else {
-            n_before(&self.templates[first..][..usize::from(kind.accesses)], executed)
+    fn tell(&mut self, kind: Kind, is_taken_back: bool, words: &[u64], fs_base: u64, to: &mut impl Flat) {
+        let pattern = self.patterns.patterns[words[0] as usize];
+        let first = pattern.first as usize;
+        let executed = kind.executed - u16::from(is_taken_back);
+        let accesses = match is_taken_back {
+            false => pattern.accesses,
+            true => n_before(&self.instructions[first..][..usize::from(pattern.accesses)], executed),
         };
         let mut told = 0;
         if kind.marks != 0 {
-            told = self.tell_marks(kind, executed, words, fs_base, to);
+            told = self.tell_marks(kind, first, executed, words, fs_base, to);
         }
         self.add(first + told..first + usize::from(accesses), words, fs_base);
         if self.accesses.len() >= HANDED_OVER {
@@ -194,14 +188,22 @@ impl Flattener {
     }
 
     /// Tells the marks of a record, each with the accesses before it. Gives how many these were.
-    fn tell_marks(&mut self, kind: Kind, executed: u16, words: &[u64], fs_base: u64, to: &mut impl Flat) -> usize {
+    fn tell_marks(
+        &mut self,
+        kind: Kind,
+        first: usize,
+        executed: u16,
+        words: &[u64],
+        fs_base: u64,
+        to: &mut impl Flat,
+    ) -> usize {
         let mut told = 0;
         for index in kind.first_mark..kind.first_mark + u32::from(kind.marks) {
             let marked = self.marks[index as usize];
             if marked.instruction >= executed {
                 break;
             }
-            let (first, after) = (kind.first as usize, usize::from(marked.after));
+            let after = usize::from(marked.after);
             self.add(first + told..first + after, words, fs_base);
             told = after;
             self.hand_over(to);
@@ -212,13 +214,8 @@ impl Flattener {
 
     #[inline]
     fn add(&mut self, templates: Range<usize>, words: &[u64], fs_base: u64) {
-        self.accesses.extend(self.templates[templates].iter().map(|template| {
-            // The word 0 is the record's number, which stands for no base.
-            let base = if template.word == 0 { 0 } else { words[usize::from(template.word)] };
-            let segment = if template.through_fs { fs_base } else { 0 };
-            let address = base.wrapping_add_signed(template.offset).wrapping_add(segment);
-            Access { address, size: template.size, site: template.site, kind: template.kind }
-        }));
+        let templates = self.patterns.templates[templates].iter();
+        self.accesses.extend(templates.map(|template| template.access(words, fs_base)));
     }
 
     /// Tells one record by its events; returns the FS base behind it.
@@ -258,9 +255,9 @@ fn is_ordinary(unit: &UnitFacts) -> bool {
     !unit.repeats && unit.sites.iter().all(|site| site.fs_base.is_none())
 }
 
-/// How many of a unit's accesses are of instructions before this one.
-fn n_before(templates: &[Template], instruction: u16) -> u16 {
-    templates.partition_point(|template| template.instruction < instruction) as u16
+/// How many accesses are of instructions before this one.
+fn n_before(instructions: &[u16], instruction: u16) -> u16 {
+    instructions.partition_point(|other| *other < instruction) as u16
 }
 
 impl From<Seen> for AccessKind {

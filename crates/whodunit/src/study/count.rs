@@ -2,6 +2,7 @@
 
 use super::Student;
 use serde_json::{Value, json};
+use trace::stream::records::Records;
 use trace::stream::{Access, Event, Listener, Site, Thread};
 
 #[derive(Default)]
@@ -14,6 +15,19 @@ pub struct Count {
 impl Listener for Count {
     fn accesses(&mut self, _thread: Thread, accesses: &[Access]) {
         self.accesses += accesses.len() as u64;
+    }
+
+    fn records(&mut self, _thread: Thread, records: &Records<'_>) -> usize {
+        let mut length = 0;
+        for (number, words) in records.plain() {
+            self.accesses += records.patterns.templates(number).len() as u64;
+            length += words.len();
+        }
+        length
+    }
+
+    fn reads_records(&self) -> bool {
+        true
     }
 
     fn event(&mut self, _thread: Thread, _event: &Event) {

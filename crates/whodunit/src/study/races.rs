@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use trace::stream::records::Records;
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread, Values};
 
 /// What is known of instructions beforehand.
@@ -53,6 +54,14 @@ impl<L: Listener, F: Send> Listener for Once<L, F> {
         if let Some(listener) = &mut self.listener {
             listener.accesses(thread, accesses);
         }
+    }
+
+    fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
+        self.listener.as_mut().map_or(0, |listener| listener.records(thread, records))
+    }
+
+    fn reads_records(&self) -> bool {
+        self.listener.as_ref().is_some_and(Listener::reads_records)
     }
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {

@@ -5,7 +5,6 @@ use super::super::shadow::{END, GRANULE_SIZE};
 use super::epoch::{Epoch, LAST_SLOT, Now};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use trace::stream::{Access, AccessKind};
 
 const CELL_SIZE_BITS: u32 = 2;
 /// A chunk is for a megabyte. What is never touched of it takes no memory: the system hands out zeros by the page.
@@ -89,6 +88,25 @@ impl Cell {
     }
 }
 
+/// Memory that is read or written.
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub address: u64,
+    pub size: u32,
+    pub writes: bool,
+}
+
+/// What some cells are to a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// Nothing changes by one more access.
+    Known,
+    /// Nobody else has been there.
+    Own,
+    /// Others have been there, or it is synchronisation memory, or nothing is known of it.
+    Others,
+}
+
 /// Cells of one chunk.
 struct Place {
     chunk: usize,
@@ -124,13 +142,16 @@ pub fn mask_of(cell: u64) -> u8 {
     0xf << (4 * (cell & 1))
 }
 
-/// Whether something holds for all of some cells. Most accesses are of one or two.
+/// Whether something holds for all of some cells. Most accesses are of one or two, and most neighbours have the same history.
 #[inline(always)]
 fn all(chunk: &Chunk, first: usize, last: usize, holds: impl Fn(Cell) -> bool) -> bool {
-    holds(Cell(chunk[first]))
-        && holds(Cell(chunk[last]))
-        && (last.wrapping_sub(first) < 2
-            || chunk.get(first..last).is_some_and(|words| words.iter().all(|word| holds(Cell(*word)))))
+    let (start, end) = (chunk[first], chunk[last]);
+    if !(holds(Cell(start)) && (start == end || holds(Cell(end)))) {
+        return false;
+    }
+    let Some(between) = chunk.get(first..last).filter(|between| between.len() >= 2) else { return true };
+    let differences = between.iter().fold(0, |differences, word| differences | (word ^ start));
+    differences == 0 || between.iter().all(|word| holds(Cell(*word)))
 }
 
 type Chunk = [u64; CHUNK];
@@ -148,45 +169,47 @@ impl Cells {
         Cells { chunks: Vec::new(), numbers: BTreeMap::new(), looked_up: [(u64::MAX, 0); LOOKED_UP] }
     }
 
-    /// The cells of an access, if they are in one chunk, which was looked up a moment ago.
+    /// The cells of a span, if they are in one chunk, which was looked up a moment ago.
     #[inline(always)]
-    fn place(&self, access: &Access) -> Option<Place> {
-        let first = access.address >> CELL_SIZE_BITS;
-        let last = access.address.wrapping_add(u64::from(access.size)).wrapping_sub(1) >> CELL_SIZE_BITS;
+    fn place(&self, span: &Span) -> Option<Place> {
+        let first = span.address >> CELL_SIZE_BITS;
+        let last = span.address.wrapping_add(u64::from(span.size)).wrapping_sub(1) >> CELL_SIZE_BITS;
         let upper = first >> CHUNK_BITS;
         let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
         let is_there = known == upper && last >> CHUNK_BITS == upper;
         is_there.then_some(Place { chunk: number as usize, first: first as usize % CHUNK, last: last as usize % CHUNK })
     }
 
-    /// Whether an access, if it is none of synchronisation, would change nothing.
+    /// What the cells of a span are to the thread that accesses them now.
     #[inline(always)]
-    pub fn know(&self, now: &Now, access: &Access) -> bool {
-        let Some(Place { chunk, first, last }) = self.place(access) else { return false };
-        let Some(chunk) = self.chunks.get(chunk) else { return false };
-        match access.kind {
-            AccessKind::Read => all(chunk, first, last, |cell| cell.knows_read(now)),
-            AccessKind::Write | AccessKind::Update => all(chunk, first, last, |cell| cell.knows_write(now.epoch)),
-            AccessKind::Atomic => false,
+    pub fn standing(&self, now: &Now, span: &Span) -> Standing {
+        let Some(Place { chunk, first, last }) = self.place(span) else { return Standing::Others };
+        let Some(chunk) = self.chunks.get(chunk) else { return Standing::Others };
+        let is_known = match span.writes {
+            false => all(chunk, first, last, |cell| cell.knows_read(now)),
+            true => all(chunk, first, last, |cell| cell.knows_write(now.epoch)),
+        };
+        if is_known {
+            Standing::Known
+        } else if all(chunk, first, last, |cell| cell.is_of(now.slot)) {
+            Standing::Own
+        } else {
+            Standing::Others
         }
     }
 
-    /// Notes an access, if it is none of synchronisation and nobody else has been there.
+    /// Notes an access to cells that are the thread's own or known.
     #[inline]
-    pub fn note_own(&mut self, now: &Now, access: &Access) -> bool {
-        let Some(Place { chunk, first, last }) = self.place(access) else { return false };
-        let words = self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(first..=last));
-        let Some(words) = words.filter(|_| access.kind != AccessKind::Atomic) else { return false };
-        if !words.iter().all(|word| Cell(*word).is_of(now.slot)) {
-            return false;
-        }
+    pub fn note(&mut self, now: &Now, span: &Span) {
+        let Some(Place { chunk, first, last }) = self.place(span) else { return };
+        let Some(words) = self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(first..=last)) else { return };
         for word in words {
-            *word = match access.kind {
-                AccessKind::Read => *word >> 32 << 32 | u64::from(now.epoch.0),
-                _ => Cell::plain(now.epoch, Epoch::NONE).0,
-            };
+            if span.writes {
+                *word = Cell::plain(now.epoch, Epoch::NONE).0;
+            } else if !Cell(*word).knows_read(now) {
+                *word = *word >> 32 << 32 | u64::from(now.epoch.0);
+            }
         }
-        true
     }
 
     /// The cells of a range, made if need be, up to the end of its first chunk.

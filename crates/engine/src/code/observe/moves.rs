@@ -63,22 +63,25 @@ pub fn stored(instruction: &Instruction) -> Stored {
     }
 }
 
-/// By how much the instruction moves the stack pointer, if that is constant.
-pub fn constant_stack_move(instruction: &Instruction) -> Option<i64> {
+/// The register that the instruction moves by a constant, and by how much, if it changes no other that may be a base.
+pub fn constant_move(instruction: &Instruction) -> Option<(Register, i64)> {
+    let own =
+        (instruction.op0_kind() == OpKind::Register).then(|| instruction.op0_register()).filter(|it| it.is_gpr64());
     let immediate = |sign: i64| {
-        let own = instruction.op0_register() == Register::RSP && instruction.op0_kind() == OpKind::Register;
-        let constant = !matches!(instruction.op1_kind(), OpKind::Register | OpKind::Memory);
-        (own && constant).then(|| sign * instruction.immediate(1) as i64)
+        let is_constant = !matches!(instruction.op1_kind(), OpKind::Register | OpKind::Memory);
+        own.filter(|_| is_constant).map(|register| (register, (instruction.immediate(1) as i64).wrapping_mul(sign)))
     };
+    let stack = || (Register::RSP, i64::from(instruction.stack_pointer_increment()));
     match instruction.mnemonic() {
-        Mnemonic::Push | Mnemonic::Pushfq | Mnemonic::Popfq | Mnemonic::Call | Mnemonic::Ret => {
-            Some(i64::from(instruction.stack_pointer_increment()))
-        }
-        Mnemonic::Pop if instruction.op0_register() != Register::RSP => {
-            Some(i64::from(instruction.stack_pointer_increment()))
-        }
+        Mnemonic::Push | Mnemonic::Pushfq | Mnemonic::Popfq | Mnemonic::Call | Mnemonic::Ret => Some(stack()),
+        Mnemonic::Pop if instruction.op0_register() != Register::RSP => Some(stack()),
         Mnemonic::Add => immediate(1),
         Mnemonic::Sub => immediate(-1),
+        Mnemonic::Inc => own.map(|register| (register, 1)),
+        Mnemonic::Dec => own.map(|register| (register, -1)),
+        Mnemonic::Lea => own
+            .filter(|register| instruction.memory_base() == *register && instruction.memory_index() == Register::None)
+            .map(|register| (register, instruction.memory_displacement64() as i64)),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Which words a path stores before and after each of its instructions, and where paths are cut for that.
 
 use super::irregular::needs_engine;
-use super::moves::{Stored, constant_stack_move, has_hidden_target, loaded_into, registers_written, stored};
+use super::moves::{Stored, constant_move, has_hidden_target, loaded_into, registers_written, stored};
 use super::wishes::Wishes;
 use super::{
     AccessFacts, AccessKind, Held, Mark, Marks, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind,
@@ -276,7 +276,8 @@ impl Planner<'_> {
         if used.address_size() == CodeSize::Code32 {
             return (self.next(words, Word::Narrow(operand, displacement)), 0);
         }
-        let in_reach = |known: &&Known| known.operand == operand && i32::try_from(displacement + known.moved).is_ok();
+        let in_reach =
+            |known: &&Known| known.operand == operand && i32::try_from(displacement.wrapping_add(known.moved)).is_ok();
         if let Some(known) = self.known.iter().find(in_reach) {
             return (known.word, displacement + known.moved);
         }
@@ -398,20 +399,29 @@ impl Planner<'_> {
         }
     }
 
-    /// Bases that the instruction changes are unknown afterwards, unless it moves the stack pointer by a constant.
+    /// Bases that the instruction changes are unknown afterwards, unless it moves a register by a constant.
     fn forget_changed(&mut self, instruction: &Instruction, written: &[Register]) {
-        let moved = constant_stack_move(instruction);
-        for known in &mut self.known {
-            if known.operand.base == Register::RSP && known.operand.index == Register::None {
-                known.moved += moved.unwrap_or(0);
-            }
+        let moved = constant_move(instruction);
+        if let Some((register, distance)) = moved {
+            self.known.iter_mut().for_each(|known| known.move_by(register, distance));
         }
         self.known.retain(|known| {
             let names = |register: Register| {
-                written.contains(&register.full_register()) && !(register == Register::RSP && moved.is_some())
+                written.contains(&register.full_register()) && moved.is_none_or(|(moved, _)| moved != register)
             };
             !names(known.operand.base) && !names(known.operand.index)
         });
+    }
+}
+
+impl Known {
+    fn move_by(&mut self, register: Register, distance: i64) {
+        if self.operand.base == register {
+            self.moved = self.moved.wrapping_add(distance);
+        }
+        if self.operand.index == register {
+            self.moved = self.moved.wrapping_add(distance.wrapping_mul(i64::from(self.operand.scale)));
+        }
     }
 }
 
@@ -457,6 +467,19 @@ mod tests {
         // push rax; push rbx; sub rsp, 16; mov rax, [rsp+4]; pop rbx
         let plan = plan(&[0x50, 0x53, 0x48, 0x83, 0xec, 0x10, 0x48, 0x8b, 0x44, 0x24, 0x04, 0x5b]);
         assert_eq!(bases(&plan), [(1, -8), (1, -16), (1, -28), (1, -32)]);
+    }
+
+    #[test]
+    fn registers_that_move_by_a_constant_stay_known() {
+        // mov rax, [rbx]; add rbx, 16; mov rax, [rbx+4]; mov rax, [rsi+rdx*8]; inc rdx; mov rax, [rsi+rdx*8]; dec rbx
+        let bytes = [
+            0x48, 0x8b, 0x03, 0x48, 0x83, 0xc3, 0x10, 0x48, 0x8b, 0x43, 0x04, 0x48, 0x8b, 0x04, 0xd6, 0x48, 0xff, 0xc2,
+            0x48, 0x8b, 0x04, 0xd6, 0x48, 0xff, 0xcb,
+        ];
+        assert_eq!(bases(&plan(&bytes)), [(1, 0), (1, 20), (2, 0), (2, 8)]);
+        // mov rax, [rbx]; lea rbx, [rbx-8]; mov rax, [rbx]; add ebx, 8; mov rax, [rbx]
+        let bytes = [0x48, 0x8b, 0x03, 0x48, 0x8d, 0x5b, 0xf8, 0x48, 0x8b, 0x03, 0x83, 0xc3, 0x08, 0x48, 0x8b, 0x03];
+        assert_eq!(bases(&plan(&bytes)), [(1, 0), (1, -8), (2, 0)], "a narrow sum wraps");
     }
 
     #[test]

@@ -1,0 +1,132 @@
+//! Accesses as an observed replay writes them down: records, each of which stands for all accesses of a stretch of code.
+//!
+//! A record is a number, which tells its pattern, and words that cannot be known beforehand. An access of a pattern is at a
+//! fixed distance from one of the words. Listeners that can tell from a pattern that most of its records do not
+//! concern them are faster with records than with accesses.
+
+use super::{Access, AccessKind, Site};
+
+/// An access of a pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Template {
+    /// To be added to the base.
+    pub offset: i64,
+    pub size: u32,
+    pub site: Site,
+    /// Which word of the record is the base; zero for none, since that is the record's number.
+    pub word: u16,
+    pub kind: AccessKind,
+    /// The FS base is to be added too.
+    pub through_fs: bool,
+}
+
+impl Template {
+    /// Where the access is that it stands for.
+    #[inline]
+    pub fn address(&self, words: &[u64], fs_base: u64) -> u64 {
+        address(self.word, self.through_fs, self.offset, words, fs_base)
+    }
+
+    #[inline]
+    pub fn access(&self, words: &[u64], fs_base: u64) -> Access {
+        Access { address: self.address(words, fs_base), size: self.size, site: self.site, kind: self.kind }
+    }
+}
+
+/// The address at a distance from a word of a record.
+#[inline]
+pub fn address(word: u16, through_fs: bool, offset: i64, words: &[u64], fs_base: u64) -> u64 {
+    let base = if word == 0 { 0 } else { words[usize::from(word)] };
+    let segment = if through_fs { fs_base } else { 0 };
+    base.wrapping_add_signed(offset).wrapping_add(segment)
+}
+
+/// What the records of one number have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pattern {
+    /// Where its templates begin.
+    pub first: u32,
+    pub accesses: u16,
+    /// How long its records are.
+    pub words: u16,
+    pub nature: Nature,
+}
+
+/// Whether a record is all that there is to tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nature {
+    Plain,
+    /// There is more to tell than the accesses of its templates.
+    Special,
+    /// It takes the last instruction of the record before back.
+    Retracting,
+}
+
+/// By the number of a record. Numbers are given in order, and stand for the same as long as the stream lasts.
+#[derive(Default)]
+pub struct Patterns {
+    pub templates: Vec<Template>,
+    pub patterns: Vec<Pattern>,
+}
+
+impl Patterns {
+    /// What the first of these words is the number of.
+    #[inline]
+    pub fn of(&self, words: &[u64]) -> Option<Pattern> {
+        self.patterns.get(*words.first()? as usize).copied()
+    }
+
+    /// Nothing if there is no such pattern.
+    pub fn templates(&self, number: u32) -> &[Template] {
+        let pattern = self.patterns.get(number as usize);
+        pattern.map_or(&[], |pattern| &self.templates[pattern.first as usize..][..usize::from(pattern.accesses)])
+    }
+}
+
+/// Records of one thread, in program order.
+#[derive(Clone, Copy)]
+pub struct Records<'a> {
+    pub words: &'a [u64],
+    pub fs_base: u64,
+    pub patterns: &'a Patterns,
+}
+
+impl<'a> Records<'a> {
+    /// The plain records that come first, each with the number of its pattern and its words. One that is taken back in part
+    /// is not among them.
+    #[inline]
+    pub fn plain(&self) -> Plain<'a> {
+        Plain { rest: self.words, patterns: self.patterns, next: self.patterns.of(self.words) }
+    }
+
+    /// How many words the plain records have that come first, up to one that is not as wanted.
+    pub fn length_while(&self, is_wanted: impl Fn(&[Template]) -> bool) -> usize {
+        let records = self.plain().take_while(|(number, _)| is_wanted(self.patterns.templates(*number)));
+        records.map(|(_, words)| words.len()).sum()
+    }
+}
+
+/// Plain records, one after the other.
+pub struct Plain<'a> {
+    rest: &'a [u64],
+    patterns: &'a Patterns,
+    /// The pattern of what comes first in the rest.
+    next: Option<Pattern>,
+}
+
+impl<'a> Iterator for Plain<'a> {
+    type Item = (u32, &'a [u64]);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, &'a [u64])> {
+        let pattern = self.next.filter(|pattern| pattern.nature == Nature::Plain)?;
+        let (words, after) = self.rest.split_at_checked(usize::from(pattern.words))?;
+        self.next = self.patterns.of(after);
+        if self.next.is_some_and(|next| next.nature == Nature::Retracting) {
+            self.next = None;
+            return None;
+        }
+        self.rest = after;
+        Some((words[0] as u32, words))
+    }
+}
