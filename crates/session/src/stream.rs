@@ -186,20 +186,20 @@ impl<L: Listener> Flat for Teller<L> {
     }
 
     fn marked(&mut self, pc: u64, mark: Mark, words: &[u64]) {
-        let events = match (mark, words) {
+        let event = match (mark, words) {
             (Mark::Entry, &[first, second, third, _, stack, caller]) => {
                 self.calls.entered(self.thread, pc, Call { arguments: [first, second, third], stack, caller })
             }
             (Mark::Exit, &[result, stack]) => self.calls.left(self.thread, result, stack),
             (Mark::Store { .. }, &[value, base, stack]) => {
                 self.calls.stored(self.thread, value, base, stack);
-                Vec::new()
+                None
             }
-            (Mark::LoopHeader, _) => vec![Event::LoopHeader { pc }],
+            (Mark::LoopHeader, _) => Some(Event::LoopHeader { pc }),
             (Mark::Tail, &[argument, stack]) => self.calls.jumped(self.thread, argument, stack),
-            _ => Vec::new(),
+            _ => None,
         };
-        for event in events {
+        if let Some(event) = event {
             self.listener.event(self.thread, &event);
         }
     }

@@ -11,7 +11,7 @@ use super::sites::{Classify, SiteClass, Sites};
 use super::survey::Surveyed;
 use super::suspects::{Filter, Suspects};
 use super::threads::Threads;
-use trace::stream::records::Records;
+use trace::stream::records::{Record, Records};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
 /// Finds the data races of a stream.
@@ -225,18 +225,19 @@ impl Detector {
 
     /// Whether an access of a record may have an effect.
     #[inline]
-    pub fn wants_record(&mut self, number: u32, words: &[u64], records: &Records<'_>) -> bool {
+    pub fn wants_record(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
         if self.threads.is_alone() {
             return false;
         }
         let Some(filter) = &self.filter else { return true };
         let sites = &self.sites;
-        let shape = self.shapes.of(number, records.patterns, |template| {
+        let shape = self.shapes.of(record.number, records.patterns, |template| {
             let is_atomic = template.kind == AccessKind::Atomic || sites.class(template.site) == SiteClass::Atomic;
             if is_atomic { Concern::Special } else { Concern::Plain }
         });
         let mut parts = self.shapes.parts(shape).iter();
-        shape.is_special || parts.any(|part| filter.wants(part.address(words, records.fs_base), u64::from(part.size)))
+        shape.is_special
+            || parts.any(|part| filter.wants(part.address(record.words, records.fs_base), u64::from(part.size)))
     }
 
     /// A thread has made so many accesses that have no effect.
@@ -286,12 +287,12 @@ impl Listener for Detector {
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
         let (mut length, mut n_accesses) = (0, 0);
-        for (number, words) in records.plain() {
-            if self.wants_record(number, words, records) {
+        for record in records.plain() {
+            if self.wants_record(&record, records) {
                 break;
             }
-            length += words.len();
-            n_accesses += records.patterns.templates(number).len() as u64;
+            length += record.words.len();
+            n_accesses += u64::from(record.accesses);
         }
         self.pass_over(thread, n_accesses);
         length

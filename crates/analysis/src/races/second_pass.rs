@@ -9,7 +9,7 @@ use super::spin_loops::LONGEST_ROUND;
 use super::survey::{Survey, Surveyed};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use trace::stream::records::Records;
+use trace::stream::records::{Record, Records};
 use trace::stream::{Access, Event, Listener, Site, Thread};
 
 /// So many accesses are taken out of records at a time, or a few more.
@@ -30,7 +30,7 @@ pub struct SecondPass {
     /// thread may be in a loop that waits for that.
     close: FxHashMap<Thread, u64>,
     /// Of the records that are passed over: how many words and accesses each has.
-    passed_over: Vec<(usize, u64)>,
+    passed_over: Vec<(u16, u16)>,
     accesses: Vec<Access>,
 }
 
@@ -55,26 +55,25 @@ impl SecondPass {
     fn pass_over(&mut self, thread: Thread, records: &Records<'_>) -> usize {
         self.passed_over.clear();
         let mut stop = None;
-        for (number, words) in records.plain() {
-            let n_accesses = records.patterns.templates(number).len() as u64;
-            if self.detector.wants_record(number, words, records) {
-                stop = Some(n_accesses);
+        for record in records.plain() {
+            if self.detector.wants_record(&record, records) {
+                stop = Some(u64::from(record.accesses));
                 break;
             }
-            self.passed_over.push((words.len(), n_accesses));
+            self.passed_over.push((record.words.len() as u16, record.accesses));
         }
         if let Some(n_accesses) = stop {
             let mut before = 0;
             while before < LONGEST_ROUND {
                 let Some((_, n_more)) = self.passed_over.pop() else { break };
-                before += n_more;
+                before += u64::from(n_more);
             }
             self.close.insert(thread, before + n_accesses + LONGEST_ROUND);
         }
-        let n_accesses = self.passed_over.iter().map(|(_, n_accesses)| n_accesses).sum();
+        let n_accesses = self.passed_over.iter().map(|(_, n_accesses)| u64::from(*n_accesses)).sum();
         self.survey.pass_over(thread, n_accesses);
         self.detector.pass_over(thread, n_accesses);
-        self.passed_over.iter().map(|(n_words, _)| n_words).sum()
+        self.passed_over.iter().map(|(n_words, _)| usize::from(*n_words)).sum()
     }
 
     /// Looks at the accesses of the next records one by one.
@@ -82,7 +81,7 @@ impl SecondPass {
         let most = usize::try_from(close).unwrap_or(AT_ONCE).min(AT_ONCE);
         let mut accesses = std::mem::take(&mut self.accesses);
         let mut length = 0;
-        for (number, words) in records.plain() {
+        for Record { number, words, .. } in records.plain() {
             let templates = records.patterns.templates(number).iter();
             accesses.extend(templates.map(|template| template.access(words, records.fs_base)));
             length += words.len();

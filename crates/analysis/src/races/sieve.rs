@@ -33,7 +33,7 @@ use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
 use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
-use trace::stream::records::{Patterns, Records};
+use trace::stream::records::{Patterns, Record, Records};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
 /// How many lists of readers there may be for each chunk of cells before unused ones are looked for, which takes a look at
@@ -131,26 +131,32 @@ impl Sieve {
         } else if self.cells.standing(&self.now, &span) == Standing::Own {
             return self.cells.note(&self.now, &span);
         }
-        if self.touch(access) {
+        if self.touch(&span) {
             self.synchronise(access);
             self.enter(self.now.slot);
         }
     }
 
     /// Notes an access in its cells. Whether some of them are synchronisation.
-    #[inline]
-    fn touch(&mut self, access: &Access) -> bool {
-        let now = self.now.epoch;
-        let sight = Sight { now, seen: self.threads.view(self.now.slot).seen };
-        let cells = cells_of(access.address, u64::from(access.size));
+    fn touch(&mut self, span: &Span) -> bool {
+        let cells = cells_of(span.address, u64::from(span.size));
         let mut is_sync = false;
-        let mut cell = cells.start;
-        while cell < cells.end {
-            for word in self.cells.touch(cell..cells.end) {
+        let mut start = cells.start;
+        while start < cells.end {
+            let sight = Sight { now: self.now.epoch, seen: self.threads.view(self.now.slot).seen };
+            let words = self.cells.touch(start..cells.end);
+            let n_cells = words.len() as u64;
+            // Neighbours mostly have the same history, and then the same future.
+            let mut last = (0, 0);
+            for (cell, word) in (start..).zip(words) {
+                if *word == last.0 && last.1 != 0 {
+                    *word = last.1;
+                    continue;
+                }
                 let new = match Cell(*word).state() {
-                    State::Plain { written, readers } if access.kind.writes() => {
+                    State::Plain { written, readers } if span.writes => {
                         let is_ordered = sight.covers(written) && self.readers.are_seen(readers, &sight);
-                        is_ordered.then_some(Cell::plain(now, Epoch::NONE))
+                        is_ordered.then_some(Cell::plain(sight.now, Epoch::NONE))
                     }
                     State::Plain { written, readers } if sight.covers(written) => {
                         self.readers.add(readers, &sight).map(|readers| {
@@ -162,19 +168,24 @@ impl Sieve {
                     State::Suspect => Some(Cell::SUSPECT),
                     State::Sync(sync) => {
                         is_sync = true;
-                        if bytes_of(cell, access) & !self.sync[sync.number as usize].mask() != 0 {
+                        if bytes_of(cell, span) & !self.sync[sync.number as usize].mask() != 0 {
                             self.suspects.insert(granule_of(cell));
                         }
-                        Some(Cell(*word))
+                        continue;
                     }
                 };
-                let new = new.unwrap_or_else(|| {
-                    self.suspects.insert(granule_of(cell));
-                    Cell::SUSPECT
-                });
-                *word = new.0;
-                cell += 1;
+                match new {
+                    Some(new) => {
+                        last = (*word, new.0);
+                        *word = new.0;
+                    }
+                    None => {
+                        self.suspects.insert(granule_of(cell));
+                        *word = Cell::SUSPECT.0;
+                    }
+                }
             }
+            start += n_cells;
         }
         is_sync
     }
@@ -183,17 +194,21 @@ impl Sieve {
     /// releases.
     fn synchronise(&mut self, access: &Access) {
         let running = self.threads.at(self.now.slot);
-        let touched: Vec<(u32, u8)> = granules(access.address, u64::from(access.size))
-            .filter_map(|(granule, mask)| Some((sync_number(&mut self.cells, granule)?, mask)))
-            .collect();
+        let parts = || granules(access.address, u64::from(access.size));
         if access.kind.reads() {
-            for (number, mask) in &touched {
-                self.sync[*number as usize].passed(*mask).for_each(|passed| running.acquire(passed));
+            for (granule, mask) in parts() {
+                if let Some(number) = sync_number(&mut self.cells, granule) {
+                    self.sync[number as usize].passed(mask).for_each(|passed| running.acquire(passed));
+                }
             }
         }
         if access.kind.writes() {
             let moment = running.release();
-            touched.iter().for_each(|(number, mask)| self.sync[*number as usize].pass_on(*mask, &moment));
+            for (granule, mask) in parts() {
+                if let Some(number) = sync_number(&mut self.cells, granule) {
+                    self.sync[number as usize].pass_on(mask, &moment);
+                }
+            }
         }
     }
 
@@ -237,7 +252,7 @@ impl Sieve {
     /// The plain records at the front, of the thread that is running. Gives how many words they have.
     fn read(&mut self, records: &Records<'_>) -> usize {
         let mut length = 0;
-        for (number, words) in records.plain() {
+        for Record { number, words, .. } in records.plain() {
             let shape = self.shape(number, records.patterns);
             if shape.is_special {
                 break;
@@ -245,11 +260,12 @@ impl Sieve {
             match self.standing(shape, words, records.fs_base) {
                 Standing::Known => {}
                 Standing::Own => self.note(shape, words, records.fs_base),
-                Standing::Others => {
+                Standing::Others if self.is_sync(shape, words, records.fs_base) => {
                     for template in records.patterns.templates(number) {
                         self.access(&template.access(words, records.fs_base));
                     }
                 }
+                Standing::Others => self.touch_all(shape, words, records.fs_base),
             }
             length += words.len();
         }
@@ -258,8 +274,8 @@ impl Sieve {
 
     /// The plain records at the front that show nothing to one thread alone.
     fn pass_over(&mut self, records: &Records<'_>) -> usize {
-        let plain = records.plain().take_while(|(number, _)| !self.shape(*number, records.patterns).is_special);
-        plain.map(|(_, words)| words.len()).sum()
+        let plain = records.plain().take_while(|record| !self.shape(record.number, records.patterns).is_special);
+        plain.map(|record| record.words.len()).sum()
     }
 
     #[inline]
@@ -286,7 +302,23 @@ impl Sieve {
         standing
     }
 
-    /// In whatever order: among a thread's own cells nothing is released.
+    /// Whether a record touches synchronisation memory: then the order of its accesses counts.
+    fn is_sync(&mut self, shape: Shape, words: &[u64], fs_base: u64) -> bool {
+        self.shapes.parts(shape).iter().any(|part| {
+            let Span { address, size, .. } = span_of_part(part, words, fs_base);
+            self.cells.any_sync(cells_of(address, u64::from(size)))
+        })
+    }
+
+    /// In whatever order: nothing is released.
+    fn touch_all(&mut self, shape: Shape, words: &[u64], fs_base: u64) {
+        for index in 0..self.shapes.parts(shape).len() {
+            let span = span_of_part(&self.shapes.parts(shape)[index], words, fs_base);
+            self.touch(&span);
+        }
+    }
+
+    /// In whatever order: nothing is released.
     fn note(&mut self, shape: Shape, words: &[u64], fs_base: u64) {
         for part in self.shapes.parts(shape) {
             self.cells.note(&self.now, &span_of_part(part, words, fs_base));
@@ -403,9 +435,9 @@ fn span_of_part(part: &Part, words: &[u64], fs_base: u64) -> Span {
     Span { address: part.address(words, fs_base), size: part.size, writes: part.writes }
 }
 
-/// The bytes of its granule that an access touches in a cell.
-fn bytes_of(cell: u64, access: &Access) -> u8 {
-    let mut touched = granules(access.address, u64::from(access.size)).filter(|part| part.0 == granule_of(cell));
+/// The bytes of its granule that a span has in a cell.
+fn bytes_of(cell: u64, span: &Span) -> u8 {
+    let mut touched = granules(span.address, u64::from(span.size)).filter(|part| part.0 == granule_of(cell));
     touched.next().map_or(0, |(_, mask)| mask & mask_of(cell))
 }
 

@@ -31,39 +31,61 @@ impl Suspects {
 const FEW_BITS: usize = 1 << 16;
 const MOST_BITS: usize = 1 << 24;
 const BITS_EACH: usize = 32;
+/// A block has 512 bytes.
+const BLOCK_BITS: u32 = 9;
 
-/// Bits of granules by a hash of their numbers. A granule that is not meant may be taken for one, which costs time only:
-/// nothing races there.
+/// Bits of granules, and of blocks of them, by a hash of their numbers. A granule that is not meant may be taken for one, which
+/// costs time only: nothing races there.
 pub struct Filter {
-    bits: Vec<u64>,
+    blocks: Bits,
+    granules: Bits,
     pub suspects: Suspects,
 }
 
 impl Filter {
     pub fn new(suspects: Suspects) -> Filter {
-        let n_bits = (suspects.0.len() * BITS_EACH).next_power_of_two().clamp(FEW_BITS, MOST_BITS);
-        let mut filter = Filter { bits: vec![0; n_bits / 64], suspects: Suspects::default() };
+        let (blocks, granules) = (Bits::new(suspects.0.len()), Bits::new(suspects.0.len()));
+        let mut filter = Filter { blocks, granules, suspects: Suspects::default() };
         suspects.0.iter().for_each(|granule| filter.add(*granule));
         Filter { suspects, ..filter }
     }
 
     /// One more granule is meant.
     pub fn add(&mut self, granule: u64) {
-        let (word, bit) = self.place(granule);
-        self.bits[word] |= bit;
+        self.blocks.set(granule * GRANULE_SIZE >> BLOCK_BITS);
+        self.granules.set(granule);
     }
 
     #[inline]
     pub fn wants(&self, address: u64, size: u64) -> bool {
-        granules(address, size).any(|(granule, _)| {
-            let (word, bit) = self.place(granule);
-            self.bits[word] & bit != 0
-        })
+        let last = address.saturating_add(size).saturating_sub(1) >> BLOCK_BITS;
+        (address >> BLOCK_BITS..=last).any(|block| self.blocks.has(block))
+            && granules(address, size).any(|(granule, _)| self.granules.has(granule))
+    }
+}
+
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(members: usize) -> Bits {
+        let n_bits = (members * BITS_EACH).next_power_of_two().clamp(FEW_BITS, MOST_BITS);
+        Bits(vec![0; n_bits / 64])
+    }
+
+    fn set(&mut self, member: u64) {
+        let (word, bit) = self.place(member);
+        self.0[word] |= bit;
     }
 
     #[inline]
-    fn place(&self, granule: u64) -> (usize, u64) {
-        let hash = (granule ^ granule >> 16) as usize;
-        ((hash / 64) & (self.bits.len() - 1), 1 << (hash % 64))
+    fn has(&self, member: u64) -> bool {
+        let (word, bit) = self.place(member);
+        self.0[word] & bit != 0
+    }
+
+    #[inline]
+    fn place(&self, member: u64) -> (usize, u64) {
+        let hash = (member ^ member >> 16) as usize;
+        ((hash / 64) & (self.0.len() - 1), 1 << (hash % 64))
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::context::Context;
 
-const BUFFER: u64 = 1 << 20;
+/// Small enough to stay in the processor's caches until it has been read.
+const BUFFER: u64 = 256 << 10;
 /// Behind the buffer: more than any record, never accessible.
 const GUARD: u64 = 64 << 10;
 

@@ -14,9 +14,9 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 /// Words in a chunk.
-const CHUNK: usize = 128 << 10;
+const CHUNK: usize = 32 << 10;
 /// Chunks on their way.
-const IN_FLIGHT: usize = 8;
+const IN_FLIGHT: usize = 16;
 
 #[derive(Default)]
 struct Chunk {

@@ -4,6 +4,7 @@
 //! end of a thread) are forgotten when the stack shows that they are gone.
 
 use super::{BlockSize, Role, Roles};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use trace::stream::{Event, LockMode, Thread};
 
@@ -51,15 +52,15 @@ struct State {
 }
 
 pub struct Calls {
-    roles: Roles,
-    threads: BTreeMap<Thread, State>,
+    roles: FxHashMap<u64, Role>,
+    threads: FxHashMap<Thread, State>,
     /// Threads by their thread pointers, the newest.
     pointers: BTreeMap<u64, Thread>,
 }
 
 impl Calls {
     pub fn new(roles: Roles) -> Calls {
-        Calls { roles, threads: BTreeMap::new(), pointers: BTreeMap::new() }
+        Calls { roles: roles.into_iter().collect(), threads: FxHashMap::default(), pointers: BTreeMap::new() }
     }
 
     /// What the thread is doing, as far as known functions are concerned.
@@ -77,8 +78,8 @@ impl Calls {
     }
 
     /// A function is about to begin.
-    pub fn entered(&mut self, thread: Thread, pc: u64, call: Call) -> Vec<Event> {
-        let Some(&role) = self.roles.get(&pc) else { return Vec::new() };
+    pub fn entered(&mut self, thread: Thread, pc: u64, call: Call) -> Option<Event> {
+        let role = *self.roles.get(&pc)?;
         let state = self.threads.entry(thread).or_default();
         // What lies below has been left.
         state.leave_while(|open| open.stack < call.stack);
@@ -88,20 +89,18 @@ impl Calls {
         let is_within = state.allocators > 0;
         state.enter(role, call);
         // Allocators use others, and locks of their own.
-        if is_within || is_continued { Vec::new() } else { begun(role, &call) }
+        if is_within || is_continued { None } else { begun(role, &call) }
     }
 
     /// A function is about to return.
-    pub fn left(&mut self, thread: Thread, result: u64, stack: u64) -> Vec<Event> {
-        let Some(state) = self.threads.get_mut(&thread) else { return Vec::new() };
+    pub fn left(&mut self, thread: Thread, result: u64, stack: u64) -> Option<Event> {
+        let state = self.threads.get_mut(&thread)?;
         state.leave_while(|open| open.stack < stack);
-        let Some((role, call)) = state.calls.last().copied().filter(|(_, call)| call.stack == stack) else {
-            return Vec::new();
-        };
+        let (role, call) = state.calls.last().copied().filter(|(_, call)| call.stack == stack)?;
         let stored = state.stored.take();
         state.leave();
         if state.allocators > 0 {
-            return Vec::new();
+            return None;
         }
         match (role, stored) {
             (Role::AllocateThrough, Some(address)) => given_through(&call, result, address),
@@ -122,12 +121,10 @@ impl Calls {
 
     /// A function may be about to go on as another. Most are that one's call from then on; what `calloc` gives is what it
     /// clears last.
-    pub fn jumped(&mut self, thread: Thread, argument: u64, stack: u64) -> Vec<Event> {
-        let Some((role, call)) = self.threads.get(&thread).and_then(|state| state.calls.last()) else {
-            return Vec::new();
-        };
+    pub fn jumped(&mut self, thread: Thread, argument: u64, stack: u64) -> Option<Event> {
+        let (role, call) = self.threads.get(&thread)?.calls.last()?;
         let is_clearing = *role == Role::AllocateArray && call.stack == stack;
-        if is_clearing { self.left(thread, argument, stack) } else { Vec::new() }
+        if is_clearing { self.left(thread, argument, stack) } else { None }
     }
 }
 
@@ -152,50 +149,50 @@ impl State {
 }
 
 /// What an entry tells at once.
-fn begun(role: Role, call: &Call) -> Vec<Event> {
+fn begun(role: Role, call: &Call) -> Option<Event> {
     let [first, second, _] = call.arguments;
     let site = call.caller;
     match role {
-        Role::Unlock => vec![Event::Unlocked { object: first, site }],
-        Role::WaitUnlocked => vec![Event::Unlocked { object: second, site }],
-        Role::Barrier | Role::Post => vec![Event::Released { object: first, site }],
-        Role::Forget => vec![Event::Forgotten { object: first }],
+        Role::Unlock => Some(Event::Unlocked { object: first, site }),
+        Role::WaitUnlocked => Some(Event::Unlocked { object: second, site }),
+        Role::Barrier | Role::Post => Some(Event::Released { object: first, site }),
+        Role::Forget => Some(Event::Forgotten { object: first }),
         Role::Free | Role::Reallocate | Role::ReallocateArray if first != 0 => {
-            vec![Event::Freed { address: first, site }]
+            Some(Event::Freed { address: first, site })
         }
         Role::FreeTold(position) => match call.argument(position) {
-            0 => Vec::new(),
-            address => vec![Event::Freed { address, site }],
+            0 => None,
+            address => Some(Event::Freed { address, site }),
         },
-        _ => Vec::new(),
+        _ => None,
     }
 }
 
 /// What a return tells of a function that has stored the address of its block.
-fn given_through(call: &Call, result: u64, address: u64) -> Vec<Event> {
+fn given_through(call: &Call, result: u64, address: u64) -> Option<Event> {
     let is_given = result & 0xffff_ffff == 0 && address != 0;
     let block = Event::Allocated { address, size: call.arguments[2], site: call.caller };
-    is_given.then_some(block).into_iter().collect()
+    is_given.then_some(block)
 }
 
 /// What a return tells.
-fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>) -> Vec<Event> {
+fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>) -> Option<Event> {
     let [first, second, third] = call.arguments;
     let site = call.caller;
     // Results of these functions are of the type `int`.
     let status = result & 0xffff_ffff;
-    let locked = |object, mode| vec![Event::Locked { object, mode, site }];
+    let locked = |object, mode| Some(Event::Locked { object, mode, site });
     let allocated = |size: u64| match result {
-        0 => Vec::new(),
-        address => vec![Event::Allocated { address, size, site }],
+        0 => None,
+        address => Some(Event::Allocated { address, size, site }),
     };
     match role {
         Role::Lock if status == 0 || status == OWNER_DIED => locked(first, LockMode::Exclusive),
         Role::LockShared if status == 0 => locked(first, LockMode::Shared),
         Role::WaitUnlocked => locked(second, LockMode::Exclusive),
-        Role::Barrier => vec![Event::Acquired { object: first, site }],
-        Role::Pass if status == 0 => vec![Event::Acquired { object: first, site }],
-        Role::Join if status == 0 => pointers.get(&first).map(|&other| Event::Joined { other }).into_iter().collect(),
+        Role::Barrier => Some(Event::Acquired { object: first, site }),
+        Role::Pass if status == 0 => Some(Event::Acquired { object: first, site }),
+        Role::Join if status == 0 => pointers.get(&first).map(|&other| Event::Joined { other }),
         Role::Allocate => allocated(first),
         Role::AllocateArray => allocated(first.saturating_mul(second)),
         Role::AllocateAligned | Role::Reallocate => allocated(second),
@@ -203,10 +200,10 @@ fn ended(role: Role, call: &Call, result: u64, pointers: &BTreeMap<u64, Thread>)
         Role::AllocateTold(BlockSize::Bytes(bytes)) => allocated(bytes),
         Role::AllocateTold(BlockSize::Argument(position)) => match call.argument(position) {
             // Whoever has told that this is the size was wrong.
-            TOO_LARGE.. => Vec::new(),
+            TOO_LARGE.. => None,
             bytes => allocated(bytes),
         },
-        _ => Vec::new(),
+        _ => None,
     }
 }
 
@@ -237,14 +234,14 @@ mod tests {
     #[test]
     fn a_block_is_told_when_its_address_is_known() {
         let mut calls = calls();
-        assert_eq!(calls.entered(1, MALLOC, call([64, 0, 0], 0x9000)), []);
+        assert_eq!(calls.entered(1, MALLOC, call([64, 0, 0], 0x9000)), None);
         assert_eq!((calls.inside(1), calls.inside(2)), (Inside::Allocator, Inside::Program));
         let expected = Event::Allocated { address: 0x5000, size: 64, site: 0xca11 };
-        assert_eq!(calls.left(1, 0x5000, 0x9000), [expected]);
+        assert_eq!(calls.left(1, 0x5000, 0x9000), Some(expected));
         assert_eq!(calls.inside(1), Inside::Program);
         assert_eq!(
             calls.entered(1, FREE, call([0x5000, 0, 0], 0x9000)),
-            [Event::Freed { address: 0x5000, site: 0xca11 }]
+            Some(Event::Freed { address: 0x5000, site: 0xca11 })
         );
     }
 
@@ -252,26 +249,26 @@ mod tests {
     fn the_last_jump_of_a_function_goes_on_with_its_call() {
         let mut calls =
             Calls::new(Roles::from([(FREE, Role::Free), (LOCK, Role::Free), (MALLOC, Role::AllocateArray)]));
-        assert_eq!(calls.entered(1, FREE, call([0x5000, 0, 0], 0x9000)).len(), 1);
-        assert_eq!(calls.jumped(1, 0x5000, 0x9000), []);
-        assert_eq!(calls.entered(1, LOCK, call([0x5000, 0, 0], 0x9000)), [], "told already");
-        assert_eq!(calls.left(1, 0, 0x9000), []);
+        assert!(calls.entered(1, FREE, call([0x5000, 0, 0], 0x9000)).is_some());
+        assert_eq!(calls.jumped(1, 0x5000, 0x9000), None);
+        assert_eq!(calls.entered(1, LOCK, call([0x5000, 0, 0], 0x9000)), None, "told already");
+        assert_eq!(calls.left(1, 0, 0x9000), None);
         assert_eq!(calls.inside(1), Inside::Program);
         calls.entered(1, MALLOC, call([4, 8, 0], 0x9000));
-        assert_eq!(calls.jumped(1, 0x5000, 0x8f00), [], "a jump within");
+        assert_eq!(calls.jumped(1, 0x5000, 0x8f00), None, "a jump within");
         let allocated = Event::Allocated { address: 0x6000, size: 32, site: 0xca11 };
-        assert_eq!(calls.jumped(1, 0x6000, 0x9000), [allocated]);
+        assert_eq!(calls.jumped(1, 0x6000, 0x9000), Some(allocated));
     }
 
     #[test]
     fn what_an_allocator_calls_is_its_own_affair() {
         let mut calls = calls();
         calls.entered(1, MALLOC, call([64, 0, 0], 0x9000));
-        assert_eq!(calls.entered(1, LOCK, call([0x10, 0, 0], 0x8f00)), []);
-        assert_eq!(calls.left(1, 0, 0x8f00), []);
+        assert_eq!(calls.entered(1, LOCK, call([0x10, 0, 0], 0x8f00)), None);
+        assert_eq!(calls.left(1, 0, 0x8f00), None);
         calls.entered(1, MALLOC, call([32, 0, 0], 0x8f00));
-        assert_eq!(calls.left(1, 0x7000, 0x8f00), []);
-        assert_eq!(calls.left(1, 0x5000, 0x9000).len(), 1);
+        assert_eq!(calls.left(1, 0x7000, 0x8f00), None);
+        assert!(calls.left(1, 0x5000, 0x9000).is_some());
     }
 
     #[test]
@@ -280,9 +277,9 @@ mod tests {
         calls.entered(1, MALLOC, call([0x10, 64, 100], 0x9000));
         calls.stored(1, 0x1234, 0x99, 0x8fe0);
         calls.stored(1, 0x5000, 0x10, 0x8fe0);
-        assert_eq!(calls.left(1, 0, 0x9000), [Event::Allocated { address: 0x5000, size: 100, site: 0xca11 }]);
+        assert_eq!(calls.left(1, 0, 0x9000), Some(Event::Allocated { address: 0x5000, size: 100, site: 0xca11 }));
         calls.entered(1, MALLOC, call([0x10, 64, 100], 0x9000));
-        assert_eq!(calls.left(1, 12, 0x9000), [], "there was no memory");
+        assert_eq!(calls.left(1, 12, 0x9000), None, "there was no memory");
         calls.stored(1, 0x5000, 0x10, 0x8fe0);
         assert_eq!(calls.inside(1), Inside::Program);
     }
@@ -293,29 +290,29 @@ mod tests {
             |size| Roles::from([(MALLOC, Role::AllocateTold(size)), (FREE, Role::FreeTold(1)), (LOCK, Role::Lock)]);
         let mut calls = Calls::new(get(BlockSize::Argument(1)));
         calls.entered(1, MALLOC, call([0x10, 48, 0], 0x9000));
-        assert_eq!(calls.entered(1, LOCK, call([0x10, 0, 0], 0x8f00)), [], "its own lock");
+        assert_eq!(calls.entered(1, LOCK, call([0x10, 0, 0], 0x8f00)), None, "its own lock");
         calls.left(1, 0, 0x8f00);
-        assert_eq!(calls.left(1, 0x5000, 0x9000), [Event::Allocated { address: 0x5000, size: 48, site: 0xca11 }]);
+        assert_eq!(calls.left(1, 0x5000, 0x9000), Some(Event::Allocated { address: 0x5000, size: 48, site: 0xca11 }));
         let freed = calls.entered(1, FREE, call([0x10, 0x5000, 0], 0x9000));
-        assert_eq!(freed, [Event::Freed { address: 0x5000, site: 0xca11 }]);
+        assert_eq!(freed, Some(Event::Freed { address: 0x5000, site: 0xca11 }));
         let mut calls = Calls::new(get(BlockSize::Bytes(64)));
         calls.entered(1, MALLOC, call([0x5500_0000_0000, 0, 0], 0x9000));
-        assert_eq!(calls.left(1, 0x5000, 0x9000), [Event::Allocated { address: 0x5000, size: 64, site: 0xca11 }]);
+        assert_eq!(calls.left(1, 0x5000, 0x9000), Some(Event::Allocated { address: 0x5000, size: 64, site: 0xca11 }));
         let mut calls = Calls::new(get(BlockSize::Argument(0)));
         calls.entered(1, MALLOC, call([0x5500_0000_0000, 0, 0], 0x9000));
-        assert_eq!(calls.left(1, 0x5000, 0x9000), [], "a pool is no size");
+        assert_eq!(calls.left(1, 0x5000, 0x9000), None, "a pool is no size");
     }
 
     #[test]
     fn locks_that_were_not_taken_are_not_told() {
         let mut calls = calls();
         calls.entered(1, LOCK, call([0x10, 0, 0], 0x9000));
-        assert_eq!(calls.left(1, 16, 0x9000), [], "busy");
+        assert_eq!(calls.left(1, 16, 0x9000), None, "busy");
         calls.entered(1, LOCK, call([0x10, 0, 0], 0x9000));
         let locked = Event::Locked { object: 0x10, mode: LockMode::Exclusive, site: 0xca11 };
         assert_eq!(
             calls.left(1, 0xffff_ffff_0000_0000, 0x9000),
-            [locked],
+            Some(locked),
             "the upper half of the register means nothing"
         );
     }
@@ -324,9 +321,9 @@ mod tests {
     fn waiting_gives_the_lock_up_meanwhile() {
         let mut calls = calls();
         let unlocked = Event::Unlocked { object: 0x20, site: 0xca11 };
-        assert_eq!(calls.entered(1, WAIT, call([0x10, 0x20, 0], 0x9000)), [unlocked]);
+        assert_eq!(calls.entered(1, WAIT, call([0x10, 0x20, 0], 0x9000)), Some(unlocked));
         let locked = Event::Locked { object: 0x20, mode: LockMode::Exclusive, site: 0xca11 };
-        assert_eq!(calls.left(1, 110, 0x9000), [locked], "also after a timeout");
+        assert_eq!(calls.left(1, 110, 0x9000), Some(locked), "also after a timeout");
     }
 
     #[test]
@@ -335,7 +332,7 @@ mod tests {
         calls.created(2, 0x7000);
         calls.created(3, 0x7000);
         calls.entered(1, JOIN, call([0x7000, 0, 0], 0x9000));
-        assert_eq!(calls.left(1, 0, 0x9000), [Event::Joined { other: 3 }], "the newest of that pointer");
+        assert_eq!(calls.left(1, 0, 0x9000), Some(Event::Joined { other: 3 }), "the newest of that pointer");
     }
 
     #[test]
@@ -345,7 +342,7 @@ mod tests {
         // A jump out of a handler, then a call further up the stack.
         calls.entered(1, LOCK, call([0x10, 0, 0], 0x9000));
         assert_eq!(calls.inside(1), Inside::Synchronisation);
-        assert_eq!(calls.left(1, 0, 0x9000).len(), 1);
-        assert_eq!(calls.left(1, 0, 0x9000), [], "a return that belongs to no call");
+        assert!(calls.left(1, 0, 0x9000).is_some());
+        assert_eq!(calls.left(1, 0, 0x9000), None, "a return that belongs to no call");
     }
 }

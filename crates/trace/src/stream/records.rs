@@ -92,8 +92,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The plain records that come first, each with the number of its pattern and its words. One that is taken back in part
-    /// is not among them.
+    /// The plain records that come first. One that is taken back in part is not among them.
     #[inline]
     pub fn plain(&self) -> Plain<'a> {
         Plain { rest: self.words, patterns: self.patterns, next: self.patterns.of(self.words) }
@@ -101,9 +100,17 @@ impl<'a> Records<'a> {
 
     /// How many words the plain records have that come first, up to one that is not as wanted.
     pub fn length_while(&self, is_wanted: impl Fn(&[Template]) -> bool) -> usize {
-        let records = self.plain().take_while(|(number, _)| is_wanted(self.patterns.templates(*number)));
-        records.map(|(_, words)| words.len()).sum()
+        let records = self.plain().take_while(|record| is_wanted(self.patterns.templates(record.number)));
+        records.map(|record| record.words.len()).sum()
     }
+}
+
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    /// Of its pattern.
+    pub number: u32,
+    pub accesses: u16,
+    pub words: &'a [u64],
 }
 
 /// Plain records, one after the other.
@@ -115,10 +122,10 @@ pub struct Plain<'a> {
 }
 
 impl<'a> Iterator for Plain<'a> {
-    type Item = (u32, &'a [u64]);
+    type Item = Record<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<(u32, &'a [u64])> {
+    fn next(&mut self) -> Option<Record<'a>> {
         let pattern = self.next.filter(|pattern| pattern.nature == Nature::Plain)?;
         let (words, after) = self.rest.split_at_checked(usize::from(pattern.words))?;
         self.next = self.patterns.of(after);
@@ -127,6 +134,6 @@ impl<'a> Iterator for Plain<'a> {
             return None;
         }
         self.rest = after;
-        Some((words[0] as u32, words))
+        Some(Record { number: words[0] as u32, accesses: pattern.accesses, words })
     }
 }

@@ -19,9 +19,9 @@ impl Listener for Count {
 
     fn records(&mut self, _thread: Thread, records: &Records<'_>) -> usize {
         let mut length = 0;
-        for (number, words) in records.plain() {
-            self.accesses += records.patterns.templates(number).len() as u64;
-            length += words.len();
+        for record in records.plain() {
+            self.accesses += u64::from(record.accesses);
+            length += record.words.len();
         }
         length
     }
