@@ -10,4 +10,5 @@ mod races {
     mod spinning;
     mod streams;
     mod threads;
+    mod written;
 }

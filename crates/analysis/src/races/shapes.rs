@@ -41,6 +41,14 @@ pub struct Shape {
     pub is_special: bool,
 }
 
+impl Shape {
+    /// The numbers of its parts.
+    #[inline]
+    pub fn parts(self) -> Range<u32> {
+        self.first..self.first + self.n_parts
+    }
+}
+
 /// Shapes by the numbers of their patterns, worked out when they are first needed.
 #[derive(Default)]
 pub struct Shapes {
@@ -55,6 +63,11 @@ impl Shapes {
             Some(Some(shape)) => *shape,
             _ => self.learn(number, patterns.templates(number), concern),
         }
+    }
+
+    #[inline]
+    pub fn part(&self, number: u32) -> Part {
+        self.parts[number as usize]
     }
 
     #[inline]

@@ -22,7 +22,7 @@ use super::locks::GivenUp;
 use super::objects::Objects;
 use super::parts::Parts;
 use super::shadow::granules;
-use super::shapes::{Concern, Part, Shape, Shapes};
+use super::shapes::{Concern, Shape, Shapes};
 use super::sites::{Classify, SiteClass, Sites};
 use super::suspects::Suspects;
 use super::threads::Threads;
@@ -257,15 +257,10 @@ impl Sieve {
             if shape.is_special {
                 break;
             }
-            match self.standing(shape, words, records.fs_base) {
-                Standing::Known => {}
-                Standing::Own => self.note(shape, words, records.fs_base),
-                Standing::Others if self.is_sync(shape, words, records.fs_base) => {
-                    for template in records.patterns.templates(number) {
-                        self.access(&template.access(words, records.fs_base));
-                    }
+            if !self.note(shape, words, records.fs_base) {
+                for template in records.patterns.templates(number) {
+                    self.access(&template.access(words, records.fs_base));
                 }
-                Standing::Others => self.touch_all(shape, words, records.fs_base),
             }
             length += words.len();
         }
@@ -288,41 +283,24 @@ impl Sieve {
         })
     }
 
-    /// What all cells of a record are to the running thread.
+    /// Notes what a record touches, in whatever order. False if it touches synchronisation memory, where the order of its
+    /// accesses counts: then they have to be noted once more, one by one.
     #[inline]
-    fn standing(&self, shape: Shape, words: &[u64], fs_base: u64) -> Standing {
-        let mut standing = Standing::Known;
-        for part in self.shapes.parts(shape) {
-            match self.cells.standing(&self.now, &span_of_part(part, words, fs_base)) {
+    fn note(&mut self, shape: Shape, words: &[u64], fs_base: u64) -> bool {
+        for index in shape.parts() {
+            let part = self.shapes.part(index);
+            let span = Span { address: part.address(words, fs_base), size: part.size, writes: part.writes };
+            match self.cells.standing(&self.now, &span) {
                 Standing::Known => {}
-                Standing::Own => standing = Standing::Own,
-                Standing::Others => return Standing::Others,
+                Standing::Own => self.cells.note(&self.now, &span),
+                Standing::Others => {
+                    if self.touch(&span) {
+                        return false;
+                    }
+                }
             }
         }
-        standing
-    }
-
-    /// Whether a record touches synchronisation memory: then the order of its accesses counts.
-    fn is_sync(&mut self, shape: Shape, words: &[u64], fs_base: u64) -> bool {
-        self.shapes.parts(shape).iter().any(|part| {
-            let Span { address, size, .. } = span_of_part(part, words, fs_base);
-            self.cells.any_sync(cells_of(address, u64::from(size)))
-        })
-    }
-
-    /// In whatever order: nothing is released.
-    fn touch_all(&mut self, shape: Shape, words: &[u64], fs_base: u64) {
-        for index in 0..self.shapes.parts(shape).len() {
-            let span = span_of_part(&self.shapes.parts(shape)[index], words, fs_base);
-            self.touch(&span);
-        }
-    }
-
-    /// In whatever order: nothing is released.
-    fn note(&mut self, shape: Shape, words: &[u64], fs_base: u64) {
-        for part in self.shapes.parts(shape) {
-            self.cells.note(&self.now, &span_of_part(part, words, fs_base));
-        }
+        true
     }
 
     #[inline]
@@ -428,11 +406,6 @@ fn sync_number(cells: &mut Cells, granule: u64) -> Option<u32> {
 #[inline]
 fn span_of(access: &Access) -> Span {
     Span { address: access.address, size: access.size, writes: access.kind.writes() }
-}
-
-#[inline]
-fn span_of_part(part: &Part, words: &[u64], fs_base: u64) -> Span {
-    Span { address: part.address(words, fs_base), size: part.size, writes: part.writes }
 }
 
 /// The bytes of its granule that a span has in a cell.

@@ -159,7 +159,8 @@ fn overlap(one: &Access, other: &Access) -> bool {
 
 #[derive(Default)]
 pub struct SpinLoops {
-    runners: FxHashMap<Thread, Box<Runner>>,
+    /// By thread. One that is running is not here.
+    runners: Vec<Option<Box<Runner>>>,
     /// By granule: who waits for a write to it.
     watched: BTreeMap<u64, Vec<Thread>>,
     known: FxHashMap<(Site, Site), usize>,
@@ -169,11 +170,16 @@ pub struct SpinLoops {
 impl SpinLoops {
     /// The thread that is about to run. It has to be put back.
     pub fn take(&mut self, thread: Thread) -> Box<Runner> {
-        self.runners.remove(&thread).unwrap_or_else(|| Box::new(Runner::new(thread)))
+        let known = self.runners.get_mut(thread as usize).and_then(Option::take);
+        known.unwrap_or_else(|| Box::new(Runner::new(thread)))
     }
 
     pub fn put_back(&mut self, runner: Box<Runner>) {
-        self.runners.insert(runner.thread, runner);
+        let index = runner.thread as usize;
+        if self.runners.len() <= index {
+            self.runners.resize_with(index + 1, || None);
+        }
+        self.runners[index] = Some(runner);
     }
 
     /// Looks at an access. Gives the place that let the thread leave a loop.
@@ -226,7 +232,7 @@ impl SpinLoops {
         let Some(first) = written.next() else { return };
         let last = written.last().unwrap_or(first);
         for thread in self.watched.range(first..=last).flat_map(|(_, threads)| threads) {
-            if let Some(other) = self.runners.get_mut(thread) {
+            if let Some(other) = self.runners.get_mut(*thread as usize).and_then(Option::as_mut) {
                 other.woken(write, writer);
             }
         }

@@ -12,6 +12,7 @@
 //! (the first is 1) is its site, unless it says `@n`. `5* read x` does it five times. Thread 1 makes the others first,
 //! unless it says itself where (`create 2`).
 
+use super::written::Written;
 use analysis::races::{
     Classify, Detector, Found, Race, SecondFound, SecondPass, Sieve, Sieved, SiteClass, Survey, Surveyed, Suspects,
 };
@@ -25,10 +26,28 @@ pub enum Done {
     Event(Event),
 }
 
+impl Done {
+    fn access(&self) -> Option<Access> {
+        match self {
+            Done::Access(access) => Some(*access),
+            Done::Event(_) => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     pub steps: Vec<(Thread, Done)>,
     pub classes: BTreeMap<u64, SiteClass>,
+}
+
+/// How accesses are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// One by one.
+    Accesses,
+    /// By records of a few.
+    Records,
 }
 
 impl Stream {
@@ -67,26 +86,29 @@ impl Stream {
         survey.into_surveyed()
     }
 
-    /// What is found with a survey beforehand. What is left by a sieve must have the same races.
+    /// What is found with a survey beforehand. What is left by a sieve must have the same races, however it is told.
     pub fn found(&self) -> Found {
         let found = self.found_with(self.survey());
-        assert_eq!(self.found_after_sieving(), found);
+        assert_eq!(self.found_after_sieving(Told::Accesses), found);
+        assert_eq!(self.found_after_sieving(Told::Records), found);
         found
     }
 
     /// What is found by as many passes as it takes.
-    pub fn found_after_sieving(&self) -> Found {
-        let sieved = self.sieve();
+    pub fn found_after_sieving(&self, told: Told) -> Found {
+        let mut sieve = Sieve::new(self.classify());
+        self.tell_as(told, &mut sieve);
+        let sieved = sieve.into_sieved();
         let suspects = sieved.suspects.clone();
         if suspects.as_ref().is_some_and(Suspects::is_empty) {
             return Found::default();
         }
         let mut second_pass = SecondPass::new(sieved, self.classify(), self.classify());
-        self.tell(&mut second_pass);
+        self.tell_as(told, &mut second_pass);
         let SecondFound { surveyed, found } = second_pass.into_found();
         found.unwrap_or_else(|| {
             let mut detector = Detector::among(suspects, surveyed, self.classify());
-            self.tell(&mut detector);
+            self.tell_as(told, &mut detector);
             detector.into_found()
         })
     }
@@ -103,15 +125,26 @@ impl Stream {
     }
 
     fn tell(&self, listener: &mut dyn Listener) {
+        self.tell_as(Told::Accesses, listener);
+    }
+
+    fn tell_as(&self, told: Told, listener: &mut dyn Listener) {
         let sites = self.steps.iter().filter_map(|(_, done)| match done {
             Done::Access(access) => Some(access.site.0),
             Done::Event(_) => None,
         });
         (0..=sites.max().unwrap_or(0)).for_each(|site| listener.site(Site(site), u64::from(site)));
-        for (thread, done) in &self.steps {
-            match done {
-                Done::Access(access) => listener.accesses(*thread, &[*access]),
-                Done::Event(event) => listener.event(*thread, event),
+        let is_close = |one: &(Thread, Done), next: &(Thread, Done)| {
+            one.0 == next.0 && matches!((&one.1, &next.1), (Done::Access(_), Done::Access(_)))
+        };
+        let mut written = Written::default();
+        for steps in self.steps.chunk_by(is_close) {
+            let thread = steps[0].0;
+            let accesses: Vec<Access> = steps.iter().filter_map(|(_, done)| done.access()).collect();
+            match &steps[0].1 {
+                Done::Event(event) => listener.event(thread, event),
+                Done::Access(_) if told == Told::Records => written.tell(listener, thread, &accesses),
+                Done::Access(_) => accesses.iter().for_each(|access| listener.accesses(thread, &[*access])),
             }
         }
         listener.finished();

@@ -223,19 +223,6 @@ impl Cells {
         &mut self.chunks[number as usize][first..first + length]
     }
 
-    /// Whether some of these cells are synchronisation memory.
-    pub fn any_sync(&mut self, cells: Range<u64>) -> bool {
-        let mut start = cells.start;
-        while start < cells.end {
-            let words = self.touch(start..cells.end);
-            if words.iter().any(|word| matches!(Cell(*word).state(), State::Sync(_))) {
-                return true;
-            }
-            start += words.len() as u64;
-        }
-        false
-    }
-
     pub fn get(&mut self, cell: u64) -> Cell {
         Cell(self.touch(cell..cell + 1)[0])
     }
