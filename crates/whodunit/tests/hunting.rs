@@ -15,6 +15,7 @@ mod workplace;
 #[path = "hunting"]
 mod hunting {
     mod bad_input;
+    mod blessed;
     mod faults;
     mod finding;
     mod museum;

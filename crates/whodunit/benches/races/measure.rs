@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
+/// Valgrind's tools get so many seconds: where threads take locks in turn, helgrind may take minutes.
+const LONGEST: &str = "60";
+/// What `timeout` says of a program that it had to kill.
+const KILLED: i32 = 128 + 9;
+
 /// What a replay that only counts is asked.
 const COUNT: &str = include_str!("count.json");
 /// Status of `whodunit races` if there are races.
@@ -54,8 +59,8 @@ impl Mode {
                 &[whodunit, "replay", "--quiet", "--no-report", "--inquire", "--process", "1", &recording]
             }
             Self::Races => &[whodunit, "races", &recording],
-            Self::Helgrind => &["valgrind", "-q", "--tool=helgrind", &native],
-            Self::Drd => &["valgrind", "-q", "--tool=drd", &native],
+            Self::Helgrind => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=helgrind", &native],
+            Self::Drd => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=drd", &native],
             // Its runtime finds its places taken where addresses are random in many bits.
             Self::ThreadSanitizer => &["setarch", "--addr-no-randomize", &sanitized],
         };
@@ -102,6 +107,7 @@ fn run(mode: Mode, program: &str, workplace: &Workplace) -> Result<Run, String> 
     match run.status {
         0 => Ok(run),
         RACES_FOUND if mode == Mode::Races => Ok(run),
+        KILLED => Err(format!("over {LONGEST} s")),
         status => Err(format!("status {status}")),
     }
 }
