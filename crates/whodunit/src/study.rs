@@ -4,6 +4,7 @@ pub mod blocks;
 mod count;
 mod functions;
 pub mod lines;
+pub mod neighbours;
 pub mod pairs;
 pub mod predict;
 pub mod races;
@@ -52,6 +53,8 @@ pub enum Study {
     Pairs(pairs::Wanted),
     /// Patterns of accesses to one location.
     Patterns(Scope),
+    /// The latest accesses to some memory.
+    Histories(neighbours::Subject),
     /// The blocks of the heap at the moments of some accesses.
     BlocksAt(Vec<blocks::Question>),
 }
@@ -102,6 +105,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             let student = pairs::collect(wanted, recording, log, &mut functions);
             Box::new(Studying::new(student, functions, detail))
         }
+        Study::Histories(subject) => Box::new(Studying::new(neighbours::histories(subject), functions, Detail::Values)),
         Study::BlocksAt(questions) => {
             Box::new(Studying::new(blocks::BlocksAt::new(questions), functions, Detail::Accesses))
         }

@@ -12,23 +12,28 @@ mod rounds;
 mod sites;
 mod slice;
 mod suspects;
+mod threads;
 mod verdict;
 
+use crate::allocators;
 use crate::findings_output;
 use crate::pack;
-use crate::recordings::{Trouble, conclude, name_of};
+use crate::races::{self, Subject};
+use crate::recordings::{Trouble, conclude};
+use crate::rerun::carry_out;
 use crate::show;
 use check::Checks;
 use clap::Args;
 use endings::{ABORT, CRASHES};
 use program::source::SourceCache;
-use rounds::{Crash, Rounds};
+use rounds::{Begun, Crash, Rounds};
+use session::rerun::{Plan, Step};
 use sites::Sites;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use trace::Recording;
 use trace::event::{EndKind, Event};
 use trace::finding::Findings;
-use trace::{Recording, Store};
 
 const AFTER_HELP: &str = "\
 A crash is often far from its cause. The value that the program crashed on is followed back to the instruction that
@@ -51,6 +56,11 @@ const NOTES: [&str; 2] = [
     "What is left out stays out: a program whose checks depend on it may end otherwise than it would if it were repaired.",
     "Corruption that nothing crashes on is not seen.",
 ];
+
+/// How far back data are followed from an end that is no crash, in events of the thread's clock.
+const END_WINDOW: u64 = 320_000;
+/// `SIGXCPU`, by which `hunt` ends runs that come to nothing.
+const TIMEOUT: u32 = 24;
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -94,26 +104,80 @@ fn diagnose(name: &OsString, process: Option<u32>) -> Result<Diagnosis, Trouble>
     pack::warn_of_processor(&recording);
     let logs = process.map_or_else(|| recording.logs().to_vec(), |log| vec![log]);
     let ends: Vec<(u32, Ended)> = logs.iter().filter_map(|log| Some((*log, ended(&recording, *log)?))).collect();
-    let Some((log, crash)) = ends.iter().find_map(|(log, ended)| Some((*log, ended.crash()?))) else {
-        return Err(Trouble::Refused(no_crash(&ends)));
-    };
+    let crashed = ends.iter().find_map(|(log, ended)| Some((*log, Failed::Crash(ended.crash()?))));
+    let failed = || ends.iter().find_map(|(log, ended)| Some((*log, ended.failed()?)));
+    let Some((log, failed)) = crashed.or_else(failed) else { return Err(Trouble::Refused(no_crash(&ends))) };
     let no_process = || Trouble::Refused(format!("the recording has no process {log}; `whodunit show` lists them"));
     let recorded = show::recorded(&recording, log).ok_or_else(no_process)?;
-    // A path needs no store.
-    let folder = recording.folder();
-    let name = Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder));
-    let mut findings = Findings::new("why", &recorded.program());
-    findings.recording = Some(name.clone());
-    let sites = Sites::new(&recorded.space);
-    let rounds = Rounds::go(crash, &Checks { sites: &sites, folder, log })?;
-    findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
-    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, log }));
+    if recorded.threads.len() < 2 && !matches!(failed, Failed::Crash(_)) {
+        return Err(Trouble::Refused(no_crash(&ends)));
+    }
+    let (name, allocating) = (races::user_name(recording.folder()), &allocators::Arguments::default());
+    let subject = Subject { recording: &recording, name, log, recorded, allocating };
+    let mut findings = Findings::new("why", &subject.recorded.program());
+    findings.recording = Some(subject.name.clone());
     findings.notes = NOTES.map(str::to_owned).to_vec();
+    match failed {
+        Failed::Crash(crash) => follow_crash(crash, &subject, &mut findings)?,
+        Failed::Otherwise { thread, clock } => follow_end(thread, clock, &subject, &mut findings)?,
+    }
     Ok(Diagnosis { findings, recording })
+}
+
+fn follow_crash(crash: Crash, subject: &Subject<'_>, findings: &mut Findings) -> Result<(), Trouble> {
+    let sites = Sites::new(&subject.recorded.space);
+    let checks = Checks { sites: &sites, folder: subject.recording.folder(), log: subject.log };
+    let begun = Begun::new(crash, &checks)?;
+    let mut suspected = None;
+    if subject.recorded.threads.len() > 1 {
+        let examined = threads::examine(&begun.outcome, subject, &sites)?;
+        if examined.is_proved {
+            examined.tell(findings);
+            return Ok(());
+        }
+        suspected = examined.finding;
+    }
+    let rounds = match (Rounds::go(begun, &checks), suspected) {
+        (Ok(rounds), suspected) => (rounds, suspected),
+        (Err(Trouble::Refused(_)), Some(suspected)) => {
+            findings.push(suspected);
+            return Ok(());
+        }
+        (Err(trouble), _) => return Err(trouble),
+    };
+    let (rounds, suspected) = rounds;
+    findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
+    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &subject.name, log: subject.log }));
+    suspected.into_iter().for_each(|suspected| findings.push(suspected));
+    Ok(())
+}
+
+/// A run with threads that ended otherwise than by a crash: only the order of its threads can be looked at.
+fn follow_end(thread: u32, clock: u64, subject: &Subject<'_>, findings: &mut Findings) -> Result<(), Trouble> {
+    let sites = Sites::new(&subject.recorded.space);
+    let origins = Step::Origins { thread, clock: clock.saturating_sub(END_WINDOW) };
+    let outcome = carry_out(subject.recording.folder(), subject.log, &Plan::new(vec![origins]))?;
+    let examined = threads::examine(&outcome, subject, &sites)?;
+    if examined.finding.is_none() {
+        let sentence = "no other order of the threads was found in which the program does not fail";
+        return Err(Trouble::Refused(sentence.to_owned()));
+    }
+    examined.tell(findings);
+    Ok(())
 }
 
 fn is_failing(signal: i32) -> bool {
     CRASHES.contains(&signal) || signal == ABORT
+}
+
+/// How a process image failed.
+enum Failed {
+    Crash(Crash),
+    /// By its status, or it came to nothing.
+    Otherwise {
+        thread: u32,
+        clock: u64,
+    },
 }
 
 /// How a process image ended.
@@ -131,6 +195,16 @@ impl Ended {
             }
             _ => None,
         }
+    }
+
+    fn failed(&self) -> Option<Failed> {
+        let Ended { thread, clock, .. } = *self;
+        let has_failed = match self.kind {
+            EndKind::Exited(status) => status != 0,
+            EndKind::Killed(death) => death.signal == TIMEOUT,
+            EndKind::Aborted(_) => false,
+        };
+        has_failed.then_some(Failed::Otherwise { thread, clock })
     }
 }
 

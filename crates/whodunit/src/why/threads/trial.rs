@@ -1,0 +1,113 @@
+//! Tries other orders out: what-if runs of the recording, and whether the failure is gone.
+
+use super::orders;
+use crate::races::Subject;
+use crate::rerun::carry_out;
+use analysis::neighbours::Candidate;
+use session::rerun::{Ending, Outcome, Plan};
+use std::cell::Cell;
+use trace::finding::Class;
+
+/// What became of the failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Gone,
+    /// The program went on beyond it, and nobody knows how it would have ended.
+    Open,
+    /// It is still there, or the order did not come about.
+    None,
+}
+
+/// A run in another order.
+pub struct Trial {
+    pub plan: Plan,
+    pub outcome: Outcome,
+    pub effect: Effect,
+}
+
+/// A candidate, and the best of its trials.
+pub struct Tried {
+    /// With the other thread's deeds after those of the first.
+    pub after: Option<Trial>,
+    /// With them before.
+    pub before: Option<Trial>,
+    pub class: Class,
+}
+
+impl Tried {
+    /// The trial that shows the failure gone, or at least the program beyond it.
+    pub fn best(&self) -> Option<&Trial> {
+        let trials = || self.after.iter().chain(&self.before);
+        let with = |effect| trials().find(|trial| trial.effect == effect);
+        with(Effect::Gone).or_else(|| with(Effect::Open))
+    }
+
+    pub fn is_proved(&self) -> bool {
+        self.best().is_some_and(|trial| trial.effect == Effect::Gone)
+    }
+}
+
+pub struct Court<'a> {
+    subject: &'a Subject<'a>,
+    recorded: Ending,
+    n_runs: Cell<usize>,
+}
+
+impl<'a> Court<'a> {
+    pub fn new(subject: &'a Subject<'a>, recorded: Ending) -> Court<'a> {
+        Court { subject, recorded, n_runs: Cell::new(0) }
+    }
+
+    pub fn n_runs(&self) -> usize {
+        self.n_runs.get()
+    }
+
+    /// Both other orders; of a race, one without the failure is enough.
+    pub fn try_out(&self, candidate: &Candidate<'_>) -> Tried {
+        let after = self.first_good(orders::after(candidate));
+        let is_gone = |trial: &Option<Trial>| trial.as_ref().is_some_and(|trial| trial.effect == Effect::Gone);
+        if candidate.is_race() && is_gone(&after) {
+            return Tried { after, before: None, class: Class::DataRace };
+        }
+        let before = self.first_good(orders::before(candidate));
+        let class = match (is_gone(&after), is_gone(&before)) {
+            _ if candidate.is_race() => Class::DataRace,
+            (true, true) => Class::AtomicityViolation,
+            _ => Class::OrderViolation,
+        };
+        Tried { after, before, class }
+    }
+
+    /// The first of some plans that makes the failure go away, or else one that leaves it open.
+    fn first_good(&self, plans: Vec<Plan>) -> Option<Trial> {
+        let mut open = None;
+        for plan in plans {
+            match self.run(plan) {
+                Some(trial) if trial.effect == Effect::Gone => return Some(trial),
+                Some(trial) if trial.effect == Effect::Open => open = open.or(Some(trial)),
+                _ => {}
+            }
+        }
+        open
+    }
+
+    /// A run that cannot be made shows nothing.
+    pub fn run(&self, plan: Plan) -> Option<Trial> {
+        self.n_runs.set(self.n_runs.get() + 1);
+        let outcome = carry_out(self.subject.recording.folder(), self.subject.log, &plan).ok()?;
+        let effect = effect(&self.recorded, &outcome);
+        Some(Trial { plan, outcome, effect })
+    }
+}
+
+fn effect(recorded: &Ending, outcome: &Outcome) -> Effect {
+    if outcome.left.is_none() || !outcome.remarks.is_empty() {
+        return Effect::None;
+    }
+    match (&outcome.ending, recorded) {
+        (ending, recorded) if ending == recorded => Effect::None,
+        (Ending::Exited { .. }, _) => Effect::Gone,
+        (Ending::LeftTheRecording { .. } | Ending::Stopped {}, _) => Effect::Open,
+        (Ending::Killed { .. } | Ending::Deadlock {} | Ending::Limit {}, _) => Effect::None,
+    }
+}
