@@ -7,6 +7,9 @@
 //!
 //! - What comes between may be several accesses of the other thread, which are moved as one, together with the read that
 //!   they began with: an update that was lost is repaired only if all of the other update moves.
+//! - Two pieces of memory that two threads came to in different orders are one candidate ([`joined`]).
+//! - A read may have come too soon: the write that it depends on came later, and the reader waits for ever.
+//! - Threads that wait for each other's locks are a ring ([`ring`]).
 //! - Blocks that are given back count as written.
 //! - What orders accesses is known from the whole run (`predict::Order`), not from lock calls between two accesses.
 //!
@@ -15,6 +18,8 @@
 
 mod candidates;
 mod history;
+mod stuck;
 
-pub use candidates::{Candidate, candidates};
+pub use candidates::{Candidate, candidates, joined, patterns};
 pub use history::{Entry, Historian, History, Watched};
+pub use stuck::{Stuck, Waiting, ring};

@@ -31,6 +31,7 @@ use session::rerun::{Plan, Step};
 use sites::Sites;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use threads::Examiner;
 use trace::Recording;
 use trace::event::{EndKind, Event};
 use trace::finding::Findings;
@@ -130,7 +131,8 @@ fn follow_crash(crash: Crash, subject: &Subject<'_>, findings: &mut Findings) ->
     let begun = Begun::new(crash, &checks)?;
     let mut suspected = None;
     if subject.recorded.threads.len() > 1 {
-        let examined = threads::examine(&begun.outcome, subject, &sites)?;
+        let examiner = Examiner::new(subject, &sites, begun.outcome.ending.clone());
+        let examined = examiner.crash(&begun.outcome)?;
         if examined.is_proved {
             examined.tell(findings);
             return Ok(());
@@ -157,7 +159,8 @@ fn follow_end(thread: u32, clock: u64, subject: &Subject<'_>, findings: &mut Fin
     let sites = Sites::new(&subject.recorded.space);
     let origins = Step::Origins { thread, clock: clock.saturating_sub(END_WINDOW) };
     let outcome = carry_out(subject.recording.folder(), subject.log, &Plan::new(vec![origins]))?;
-    let examined = threads::examine(&outcome, subject, &sites)?;
+    let examiner = Examiner::new(subject, &sites, outcome.ending.clone());
+    let examined = examiner.end(&outcome)?;
     if examined.finding.is_none() {
         let sentence = "no other order of the threads was found in which the program does not fail";
         return Err(Trouble::Refused(sentence.to_owned()));

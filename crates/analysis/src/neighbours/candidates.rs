@@ -3,13 +3,16 @@
 use super::history::{Entry, History};
 use trace::stream::Thread;
 
+/// Of each piece of memory, so many patterns are told.
+const MOST_PATTERNS: usize = 3;
+
 /// Accesses of one thread with accesses of another between or before them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate<'a> {
     /// What the first thread did before the other came.
     pub first: Option<&'a Entry>,
-    /// What the other thread did then, without a pause by the first; at least one.
-    pub between: &'a [Entry],
+    /// What the other thread did then; at least one.
+    pub between: Vec<&'a Entry>,
     /// What the first thread did after it.
     pub last: &'a Entry,
     /// The other thread's read that its deeds between began with, if it came before `first`.
@@ -19,9 +22,9 @@ pub struct Candidate<'a> {
 impl<'a> Candidate<'a> {
     /// The access between that the other two had to do without: the last write, the release of a block before all others.
     pub fn interloper(&self) -> &'a Entry {
-        let writes = || self.between.iter().rev().filter(|entry| entry.writes);
+        let writes = || self.between.iter().copied().rev().filter(|entry| entry.writes);
         let release = writes().find(|entry| entry.is_release);
-        release.or_else(|| writes().next()).or(self.between.last()).unwrap_or(self.last)
+        release.or_else(|| writes().next()).or(self.between.last().copied()).unwrap_or(self.last)
     }
 
     /// Whether synchronisation leaves the order of the interloper and one of the others open.
@@ -36,45 +39,90 @@ impl<'a> Candidate<'a> {
         let first = self.first.map_or_else(String::new, |first| format!("{}1", letter(first)));
         format!("{first}{}2{}1", letter(self.interloper()), letter(self.last))
     }
+
+    /// Whether the order may be the matter. It may not where synchronisation leaves no other one, and hardly where two threads
+    /// ran the same statement one after the other.
+    fn is_likely(&self) -> bool {
+        let interloper = self.interloper();
+        let is_forced = self.last.ordered.contains(&interloper.number);
+        !is_forced && (interloper.deed.pc != self.last.deed.pc || self.is_race())
+    }
 }
 
-/// What may have come in the wrong order around the read of a thread at an instruction, the likeliest first.
-pub fn candidates<'a>(history: &'a History, thread: Thread, pc: u64) -> Vec<Candidate<'a>> {
+/// What may have come in the wrong order around the read of a thread at an instruction, the likeliest first. If it was read
+/// several times, the last time with this value counts.
+pub fn candidates(history: &History, thread: Thread, pc: u64, value: u64) -> Vec<Candidate<'_>> {
     let entries = &history.entries;
     let is_meant = |entry: &Entry| entry.deed.thread == thread && entry.reads && entry.deed.pc == pc;
-    let Some(read) = entries.iter().rposition(is_meant) else { return Vec::new() };
-    let Some(write) = entries[..read].iter().rposition(|entry| entry.writes) else { return Vec::new() };
-    let mut found: Vec<Candidate<'a>> = Vec::new();
-    found.extend(around(entries, read).filter(|candidate| candidate.interloper().writes));
+    let with_value = entries.iter().rposition(|entry| is_meant(entry) && entry.deed.value == Some(value));
+    let Some(read) = with_value.or_else(|| entries.iter().rposition(is_meant)) else { return Vec::new() };
+    let written = entries[..read].iter().rposition(|entry| entry.writes);
+    let mut found: Vec<Candidate<'_>> = Vec::new();
+    let is_foreign = |write: usize| entries[write].deed.thread != thread;
+    found.extend(around(entries, read).filter(|_| written.is_some_and(is_foreign)));
     // What the value was made of may have been old already.
-    let read_too =
+    let matters =
         |candidate: &Candidate<'_>| candidate.interloper().writes || candidate.first.is_some_and(|first| first.writes);
-    found.extend(around(entries, write).filter(read_too));
+    found.extend(written.and_then(|write| around(entries, write)).filter(matters));
+    found.extend(too_soon(entries, read));
+    found.retain(Candidate::is_likely);
     found
+}
+
+/// Accesses of one thread between two of another that are not as if they had come before or after, the latest first.
+pub fn patterns(history: &History) -> Vec<Candidate<'_>> {
+    let entries = &history.entries;
+    let found = (0..entries.len()).rev().filter_map(|last| around(entries, last));
+    let is_broken = |candidate: &Candidate<'_>| {
+        let writes = candidate.interloper().writes;
+        candidate.first.is_some_and(|first| {
+            if writes { !(first.writes && candidate.last.writes) } else { first.writes && candidate.last.writes }
+        })
+    };
+    found.filter(|candidate| is_broken(candidate) && candidate.is_likely()).take(MOST_PATTERNS).collect()
+}
+
+/// A value that another thread wrote only after the read, which waited for it then.
+fn too_soon(entries: &[Entry], read: usize) -> Option<Candidate<'_>> {
+    let thread = entries[read].deed.thread;
+    let last = entries[read..].iter().find(|entry| entry.deed.thread != thread && entry.writes)?;
+    Some(Candidate { first: None, between: vec![&entries[read]], last, began: None })
 }
 
 /// The deeds of one other thread right before an access, and what came before them.
 fn around(entries: &[Entry], last: usize) -> Option<Candidate<'_>> {
     let thread = entries[last].deed.thread;
-    let end =
-        entries[..last].iter().rposition(|entry| entry.deed.thread != thread && is_conflict(entry, &entries[last]))?;
+    let is_foreign = |entry: &Entry| entry.deed.thread != thread && (entry.writes || entries[last].writes);
+    let end = entries[..last].iter().rposition(is_foreign)?;
     let other = entries[end].deed.thread;
     let first = entries[..end].iter().rposition(|entry| entry.deed.thread == thread);
     let region = first.map_or(0, |first| first + 1);
-    let begin = entries[region..=end]
-        .iter()
-        .rposition(|entry| entry.deed.thread != other)
-        .map_or(region, |position| region + position + 1);
+    let stranger = entries[region..=end].iter().rposition(|entry| entry.deed.thread != other);
+    let begin = stranger.map_or(region, |position| region + position + 1);
     let before = entries[..begin].iter().rev().find(|entry| entry.deed.thread == other);
     let began = before.filter(|entry| entry.reads && !entry.writes);
-    Some(Candidate {
-        first: first.map(|first| &entries[first]),
-        between: &entries[begin..=end],
-        last: &entries[last],
-        began,
+    let between = entries[begin..=end].iter().collect();
+    Some(Candidate { first: first.map(|first| &entries[first]), between, last: &entries[last], began })
+}
+
+/// Two pieces of memory that two threads came to in different orders: what the second thread did to both lies between what the
+/// first one did to each.
+pub fn joined<'a>(candidate: &Candidate<'a>, others: &'a [History]) -> Option<Candidate<'a>> {
+    let (first, second) = (candidate.interloper(), candidate.last);
+    let threads = (first.deed.thread, second.deed.thread);
+    others.iter().find_map(|other| {
+        let later = || other.entries.iter().filter(|entry| entry.number > second.number);
+        let middle = later().find(|entry| entry.deed.thread == threads.1)?;
+        let is_last = |entry: &&Entry| entry.deed.thread == threads.0 && entry.number > middle.number;
+        let last = later().filter(is_last).find(|last| last.writes || middle.writes)?;
+        (last.deed.pc != middle.deed.pc || last.writes).then(|| Candidate {
+            first: Some(first),
+            between: vec![second, middle],
+            last,
+            began: None,
+        })
     })
 }
 
-fn is_conflict(one: &Entry, other: &Entry) -> bool {
-    one.writes || other.writes
-}
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! which of these accesses may have come in the wrong order (`analysis::neighbours`). Each such order is changed in what-if
 //! runs (`orders`, `trial`); where that makes the failure go away, the order is the cause (`telling`).
 
+mod deadlock;
 mod orders;
 mod readers;
 mod telling;
@@ -16,19 +17,25 @@ use crate::races::Subject;
 use crate::races::names::Names;
 use crate::races::passes::Passes;
 use crate::recordings::Trouble;
+use crate::study::predict::Known;
 use crate::study::{Study, neighbours};
+use crate::why::endings::ABORT;
 use crate::why::sites::Sites;
-use analysis::neighbours::{Candidate, History, Watched, candidates};
+use analysis::neighbours::{Candidate, History, Watched, candidates, joined, patterns};
 use analysis::predict::Explored;
+use analysis::races::{Instance, Surveyed};
 use readers::Reader;
-use session::rerun::Outcome;
-use std::collections::BTreeSet;
+use session::rerun::{Ending, Outcome};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use telling::Case;
 use trace::finding::{Finding, Findings};
 use trial::Court;
 
 /// So many candidates are tried out.
 const MOST_TRIED: usize = 12;
+/// Of the same instructions, so many times are tried.
+const MOST_TIMES: usize = 3;
 
 /// What other orders have shown.
 pub struct Examined {
@@ -51,56 +58,130 @@ impl Examined {
     }
 }
 
-/// Looks for a wrong order behind a failed run, whose data were followed.
-pub fn examine(outcome: &Outcome, subject: &Subject<'_>, sites: &Sites) -> Result<Examined, Trouble> {
-    let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
-    let names = Names::new(subject.recorded.space.clone(), naming);
-    let mut readers = readers::of(outcome, sites);
-    // What the C library keeps to itself is its own affair.
-    readers.retain(|reader| !names.is_in_c_library(reader.watched.address));
-    let histories = histories(&readers, subject, &names)?;
-    let found = likely(&readers, &histories);
-    let court = Court::new(subject, outcome.ending.clone());
-    let bench = Bench { subject, names: &names };
-    let mut suspected = None;
-    for (history, candidate) in found.iter().take(MOST_TRIED) {
-        let tried = court.try_out(candidate);
-        let case = Case { history, candidate, tried: &tried, outcome };
-        if tried.is_proved() {
-            let finding = Some(telling::finding(&case, &bench));
-            return Ok(Examined { finding, is_proved: true, n_runs: court.n_runs() });
-        }
-        if suspected.is_none() && tried.best().is_some() {
-            suspected = Some(telling::finding(&case, &bench));
-        }
-    }
-    Ok(Examined { finding: suspected, is_proved: false, n_runs: court.n_runs() })
+/// Looks for wrong orders behind one failure.
+pub struct Examiner<'a> {
+    subject: &'a Subject<'a>,
+    names: Names,
+    sites: &'a Sites,
+    court: Court<'a>,
+    known: Known,
+    /// What is synchronisation, once somebody has looked.
+    surveyed: OnceCell<Surveyed>,
 }
 
-fn histories(readers: &[Reader], subject: &Subject<'_>, names: &Names) -> Result<Vec<History>, Trouble> {
-    if readers.is_empty() {
-        return Ok(Vec::new());
+impl<'a> Examiner<'a> {
+    /// Of a recording that ended like this.
+    pub fn new(subject: &'a Subject<'a>, sites: &'a Sites, ending: Ending) -> Examiner<'a> {
+        let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
+        let names = Names::new(subject.recorded.space.clone(), naming);
+        let known = known(&passes(subject, &names));
+        Examiner { subject, names, sites, court: Court::new(subject, ending), known, surveyed: OnceCell::new() }
     }
+
+    fn passes(&self) -> Passes<'_> {
+        passes(self.subject, &self.names)
+    }
+
+    fn bench(&self) -> Bench<'_> {
+        Bench { subject: self.subject, names: &self.names }
+    }
+
+    fn examined(&self, finding: Option<Finding>, is_proved: bool) -> Examined {
+        Examined { finding, is_proved, n_runs: self.court.n_runs() }
+    }
+
+    /// A run that crashed. What a check noticed in the end may have gone wrong long before.
+    pub fn crash(&self, outcome: &Outcome) -> Result<Examined, Trouble> {
+        let examined = self.around(outcome, outcome)?;
+        let is_noticed = matches!(outcome.ending, Ending::Killed { signal: ABORT, .. });
+        if examined.is_proved || !is_noticed {
+            return Ok(examined);
+        }
+        let races = self.races(outcome)?;
+        Ok(if races.is_proved { races } else { examined })
+    }
+
+    /// Around what a run depended on where it ended: in the failure, or before a thread waits for ever.
+    pub fn around(&self, outcome: &Outcome, failed: &Outcome) -> Result<Examined, Trouble> {
+        let mut readers = readers::of(outcome, self.sites);
+        // What the C library keeps to itself is its own affair.
+        readers.retain(|reader| !self.names.is_in_c_library(reader.watched.address));
+        let histories = self.histories(readers.iter().map(|reader| reader.watched).collect())?;
+        Ok(self.try_out(likely(&readers, &histories), failed))
+    }
+
+    /// Around all that races, which may have kept a thread from what the failure misses.
+    pub fn races(&self, outcome: &Outcome) -> Result<Examined, Trouble> {
+        let seen = self.passes().look()?;
+        let instances = seen.found.races.iter().flat_map(|race| &race.instances);
+        let own = instances.filter(|instance| !self.names.is_in_c_library(instance.address));
+        let watched =
+            |instance: &Instance| Watched { address: instance.address, size: instance.first.size.max(1).into() };
+        let histories = self.histories(own.map(watched).collect())?;
+        Ok(self.try_out(unserial(&histories), outcome))
+    }
+
+    fn try_out(&self, found: Vec<(&History, Candidate<'_>)>, outcome: &Outcome) -> Examined {
+        let mut suspected = None;
+        for (history, candidate) in found.iter().take(MOST_TRIED) {
+            let tried = self.court.try_out(candidate);
+            let told = || telling::finding(&Case { history, candidate, tried: &tried, outcome }, &self.bench());
+            if tried.is_proved() {
+                return self.examined(Some(told()), true);
+            }
+            if suspected.is_none() && tried.best().is_some() {
+                suspected = Some(told());
+            }
+        }
+        self.examined(suspected, false)
+    }
+
+    fn histories(&self, watched: BTreeSet<Watched>) -> Result<Vec<History>, Trouble> {
+        if watched.is_empty() {
+            return Ok(Vec::new());
+        }
+        let surveyed = match self.surveyed.get() {
+            Some(surveyed) => surveyed.clone(),
+            None => {
+                let explored: Explored = self.passes().ask(Study::Explore(self.known.clone()))?;
+                self.surveyed.get_or_init(|| explored.surveyed).clone()
+            }
+        };
+        let watched = watched.into_iter().collect();
+        self.passes().ask(Study::Histories(neighbours::Subject { watched, surveyed, known: self.known.clone() }))
+    }
+}
+
+fn passes<'a>(subject: &'a Subject<'_>, names: &'a Names) -> Passes<'a> {
     let allocators = &subject.allocating.allocators;
-    let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
-    let known = known(&passes);
-    let explored: Explored = passes.ask(Study::Explore(known.clone()))?;
-    let watched: BTreeSet<Watched> = readers.iter().map(|reader| reader.watched).collect();
-    let watched = watched.into_iter().collect();
-    passes.ask(Study::Histories(neighbours::Subject { watched, surveyed: explored.surveyed, known }))
+    Passes { folder: subject.recording.folder(), log: subject.log, names, allocators }
 }
 
-/// What may have come in the wrong order, each once.
+/// What may have come in the wrong order, each once; where two pieces of memory tell more than one, both.
 fn likely<'a>(readers: &[Reader], histories: &'a [History]) -> Vec<(&'a History, Candidate<'a>)> {
     let mut known = BTreeSet::new();
     let mut found = Vec::new();
     for reader in readers {
         let Some(history) = histories.iter().find(|history| history.watched == reader.watched) else { continue };
-        for candidate in candidates(history, reader.thread, reader.pc) {
+        for candidate in candidates(history, reader.thread, reader.pc, reader.value) {
             if known.insert((candidate.interloper().number, candidate.last.number)) {
+                let both = Some(&candidate).filter(|candidate| !candidate.is_race());
+                found.extend(both.and_then(|candidate| joined(candidate, histories)).map(|both| (history, both)));
                 found.push((history, candidate));
             }
         }
     }
     found
+}
+
+/// What is not as if one thread had come after the other; of the same instructions, the latest times.
+fn unserial(histories: &[History]) -> Vec<(&History, Candidate<'_>)> {
+    let mut times: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    let all = histories.iter().flat_map(|history| patterns(history).into_iter().map(move |found| (history, found)));
+    all.filter(|(_, candidate)| {
+        let time = times.entry((candidate.interloper().deed.pc, candidate.last.deed.pc)).or_default();
+        *time += 1;
+        *time <= MOST_TIMES
+    })
+    .collect()
 }

@@ -1,6 +1,6 @@
 //! Plans that bring accesses about in another order.
 
-use crate::predict::plans::{entrance, hold, plan};
+use crate::predict::plans::{NEVER, entrance, hold, plan};
 use crate::predict::verdicts::is_behind;
 use analysis::neighbours::{Candidate, Entry};
 use analysis::predict::{Deed, Place};
@@ -10,13 +10,20 @@ use session::rerun::Plan;
 pub fn after(candidate: &Candidate<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     // An update that is only moved in part is lost in the other order, too.
-    let begins = candidate.between.first().into_iter().chain(candidate.began);
+    let begins = candidate.between.first().copied().into_iter().chain(candidate.began);
     for begin in begins {
         for place in entrances(&begin.deed, &candidate.last.deed) {
             plans.extend(plan([Some(hold(&begin.deed, place, (&candidate.last.deed, passing(candidate.last))))]));
         }
     }
     plans
+}
+
+/// What the other thread did comes when nobody else has anything left to do.
+pub fn at_last(candidate: &Candidate<'_>) -> Option<Plan> {
+    let begin = candidate.between.first()?;
+    let place = entrances(&begin.deed, &candidate.last.deed).pop()?;
+    plan([Some(hold(&begin.deed, place, (&candidate.last.deed, NEVER)))])
 }
 
 /// What the other thread did comes before all of the first's.

@@ -18,6 +18,7 @@ pub struct Reader {
     pub thread: u32,
     pub pc: u64,
     pub watched: Watched,
+    pub value: u64,
 }
 
 /// The likeliest first: what the failing value was made of, then what decided on it, then what the failing functions decided
@@ -63,5 +64,6 @@ fn reader(definition: &Definition) -> Option<Reader> {
         (None, true) => return None,
     };
     let watched = Watched { address: from, size: u64::from(memory.size.max(1)) };
-    Some(Reader { thread: definition.thread, pc: number(&definition.pc), watched })
+    let (pc, value) = (number(&definition.pc), number(&definition.value));
+    Some(Reader { thread: definition.thread, pc, watched, value })
 }

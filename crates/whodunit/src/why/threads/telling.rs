@@ -1,5 +1,6 @@
 //! From an order that was tried to a finding.
 
+use super::deadlock::is_stuck;
 use super::trial::Tried;
 use crate::naming::{Block, Memory};
 use crate::predict::verdicts::Bench;
@@ -9,7 +10,7 @@ use crate::why::sites::is_library;
 use analysis::neighbours::{Candidate, Entry, History};
 use session::rerun::{Ending, Outcome};
 use std::collections::BTreeSet;
-use trace::finding::{Address, Cause, Class, Evidence, Finding, Place, Side, Step, Thread, Variable};
+use trace::finding::{Address, Cause, Class, Evidence, Failure, Finding, Place, Side, Step, Thread, Variable};
 
 /// What is known of a wrong order.
 pub struct Case<'a> {
@@ -36,7 +37,7 @@ pub fn finding(case: &Case<'_>, bench: &Bench<'_>) -> Finding {
         finding.causes.push(Cause { place, thread: Some(entry.deed.thread), text: told(entry) });
     }
     finding.steps = steps(case, bench, &what);
-    finding.failure = Some(outcomes::failure(case.outcome));
+    finding.failure = Some(failing(case.outcome));
     let sides = [candidate.first, Some(candidate.interloper()), Some(candidate.last)];
     finding.sides = sides.into_iter().flatten().map(|entry| side(entry, bench, told(entry))).collect();
     let threads: BTreeSet<u32> = finding.steps.iter().map(|step| step.thread).collect();
@@ -80,7 +81,7 @@ fn deed(entry: &Entry, what: &str) -> String {
 }
 
 /// The innermost statement of the program's own.
-fn own_place(entry: &Entry, bench: &Bench<'_>) -> Place {
+pub fn own_place(entry: &Entry, bench: &Bench<'_>) -> Place {
     let stack = bench.stack(&entry.deed);
     let is_own = |place: &&Place| !place.module.as_deref().is_some_and(is_library);
     let own = stack.iter().filter(is_own).find(|place| place.line.is_some());
@@ -90,7 +91,7 @@ fn own_place(entry: &Entry, bench: &Bench<'_>) -> Place {
 fn steps(case: &Case<'_>, bench: &Bench<'_>, what: &str) -> Vec<Step> {
     let Candidate { first, between, last, began } = case.candidate;
     let guilty = [first.map(|first| first.number), Some(case.candidate.interloper().number), Some(last.number)];
-    let mut entries: Vec<&Entry> = first.iter().chain(began).copied().chain(between.iter()).chain([*last]).collect();
+    let mut entries: Vec<&Entry> = first.iter().chain(began).chain(between).chain([last]).copied().collect();
     entries.sort_by_key(|entry| entry.number);
     let step = |entry: &Entry| Step {
         thread: entry.deed.thread,
@@ -99,7 +100,7 @@ fn steps(case: &Case<'_>, bench: &Bench<'_>, what: &str) -> Vec<Step> {
         guilty: guilty.contains(&Some(entry.number)),
     };
     let mut steps: Vec<Step> = entries.into_iter().map(step).collect();
-    let failure = outcomes::failure(case.outcome);
+    let failure = failing(case.outcome);
     let text = match &case.outcome.ending {
         Ending::Killed { name, .. } => format!("crashes: {name}"),
         _ => failure.text,
@@ -159,4 +160,13 @@ fn grounds(candidate: &Candidate<'_>, tried: &Tried) -> Vec<String> {
         grounds.push(format!("With what thread {other} does {when} the others, in a what-if run, {came}."));
     }
     grounds
+}
+
+/// How the recording failed: a run that no thread could go on with was ended by a status.
+pub fn failing(outcome: &Outcome) -> Failure {
+    let failure = outcomes::failure(outcome);
+    if is_stuck(outcome) {
+        return Failure { text: "no thread can ever run again".to_owned(), exit_status: None, ..failure };
+    }
+    failure
 }

@@ -65,7 +65,6 @@ impl<'a> Court<'a> {
     /// Both other orders; of a race, one without the failure is enough.
     pub fn try_out(&self, candidate: &Candidate<'_>) -> Tried {
         let after = self.first_good(orders::after(candidate));
-        let is_gone = |trial: &Option<Trial>| trial.as_ref().is_some_and(|trial| trial.effect == Effect::Gone);
         if candidate.is_race() && is_gone(&after) {
             return Tried { after, before: None, class: Class::DataRace };
         }
@@ -75,6 +74,11 @@ impl<'a> Court<'a> {
             (true, true) => Class::AtomicityViolation,
             _ => Class::OrderViolation,
         };
+        if is_gone(&after) || is_gone(&before) {
+            return Tried { after, before, class };
+        }
+        let at_last = orders::at_last(candidate).and_then(|plan| self.run_to_the_end(plan));
+        let after = at_last.filter(|trial| trial.effect == Effect::Gone).or(after);
         Tried { after, before, class }
     }
 
@@ -91,8 +95,13 @@ impl<'a> Court<'a> {
         open
     }
 
-    /// A run that cannot be made shows nothing.
-    pub fn run(&self, plan: Plan) -> Option<Trial> {
+    /// A run that cannot be made shows nothing, nor does one in which the order did not come about.
+    fn run(&self, plan: Plan) -> Option<Trial> {
+        self.run_to_the_end(plan).filter(|trial| trial.outcome.remarks.is_empty())
+    }
+
+    /// The same for a thread that is to be let go when nobody else can run.
+    pub fn run_to_the_end(&self, plan: Plan) -> Option<Trial> {
         self.n_runs.set(self.n_runs.get() + 1);
         let outcome = carry_out(self.subject.recording.folder(), self.subject.log, &plan).ok()?;
         let effect = effect(&self.recorded, &outcome);
@@ -100,8 +109,12 @@ impl<'a> Court<'a> {
     }
 }
 
+fn is_gone(trial: &Option<Trial>) -> bool {
+    trial.as_ref().is_some_and(|trial| trial.effect == Effect::Gone)
+}
+
 fn effect(recorded: &Ending, outcome: &Outcome) -> Effect {
-    if outcome.left.is_none() || !outcome.remarks.is_empty() {
+    if outcome.left.is_none() {
         return Effect::None;
     }
     match (&outcome.ending, recorded) {
