@@ -1,6 +1,7 @@
 //! Which accesses around a read may have come in the wrong order.
 
 use super::history::{Entry, History};
+use crate::predict::Held;
 use trace::stream::Thread;
 
 /// Of each piece of memory, so many patterns are told.
@@ -17,6 +18,8 @@ pub struct Candidate<'a> {
     pub last: &'a Entry,
     /// The other thread's read that its deeds between began with, if it came before `first`.
     pub began: Option<&'a Entry>,
+    /// Of two pieces of memory that belong together, the history of the second.
+    pub joins: Option<&'a History>,
 }
 
 impl<'a> Candidate<'a> {
@@ -30,7 +33,8 @@ impl<'a> Candidate<'a> {
     /// Whether synchronisation leaves the order of the interloper and one of the others open.
     pub fn is_race(&self) -> bool {
         let interloper = self.interloper();
-        self.first.is_some_and(|first| first.races_with(interloper)) || interloper.races_with(self.last)
+        let races = self.first.is_some_and(|first| first.races_with(interloper)) || interloper.races_with(self.last);
+        races && self.joins.is_none()
     }
 
     /// As R1W2R1; an access that reads and writes is a write.
@@ -41,11 +45,13 @@ impl<'a> Candidate<'a> {
     }
 
     /// Whether the order may be the matter. It may not where synchronisation leaves no other one, and hardly where two threads
-    /// ran the same statement one after the other.
+    /// ran the same statements one after the other.
     fn is_likely(&self) -> bool {
         let interloper = self.interloper();
-        let is_forced = self.last.ordered.contains(&interloper.number);
-        !is_forced && (interloper.deed.pc != self.last.deed.pc || self.is_race())
+        let (one, other) = (&interloper.deed, &self.last.deed);
+        let is_taken_alike = |held: &Held| other.locks.iter().any(|same| same.taken.pc == held.taken.pc);
+        let is_same = one.pc == other.pc || one.barred_by(other).is_some_and(is_taken_alike);
+        !interloper.is_before(self.last) && (self.is_race() || !is_same)
     }
 }
 
@@ -86,7 +92,7 @@ pub fn patterns(history: &History) -> Vec<Candidate<'_>> {
 fn too_soon(entries: &[Entry], read: usize) -> Option<Candidate<'_>> {
     let thread = entries[read].deed.thread;
     let last = entries[read..].iter().find(|entry| entry.deed.thread != thread && entry.writes)?;
-    Some(Candidate { first: None, between: vec![&entries[read]], last, began: None })
+    Some(Candidate { first: None, between: vec![&entries[read]], last, began: None, joins: None })
 }
 
 /// The deeds of one other thread right before an access, and what came before them.
@@ -102,25 +108,22 @@ fn around(entries: &[Entry], last: usize) -> Option<Candidate<'_>> {
     let before = entries[..begin].iter().rev().find(|entry| entry.deed.thread == other);
     let began = before.filter(|entry| entry.reads && !entry.writes);
     let between = entries[begin..=end].iter().collect();
-    Some(Candidate { first: first.map(|first| &entries[first]), between, last: &entries[last], began })
+    Some(Candidate { first: first.map(|first| &entries[first]), between, last: &entries[last], began, joins: None })
 }
 
 /// Two pieces of memory that two threads came to in different orders: what the second thread did to both lies between what the
 /// first one did to each.
 pub fn joined<'a>(candidate: &Candidate<'a>, others: &'a [History]) -> Option<Candidate<'a>> {
     let (first, second) = (candidate.interloper(), candidate.last);
-    let threads = (first.deed.thread, second.deed.thread);
+    // What libraries do is not what people think of as belonging together.
+    let is_own = |entry: &&Entry| entry.number > second.number && entry.deed.pc == entry.deed.place.pc;
     others.iter().find_map(|other| {
-        let later = || other.entries.iter().filter(|entry| entry.number > second.number);
-        let middle = later().find(|entry| entry.deed.thread == threads.1)?;
-        let is_last = |entry: &&Entry| entry.deed.thread == threads.0 && entry.number > middle.number;
-        let last = later().filter(is_last).find(|last| last.writes || middle.writes)?;
-        (last.deed.pc != middle.deed.pc || last.writes).then(|| Candidate {
-            first: Some(first),
-            between: vec![second, middle],
-            last,
-            began: None,
-        })
+        let of = |thread| other.entries.iter().filter(is_own).filter(move |entry| entry.deed.thread == thread);
+        let middle = of(second.deed.thread).next()?;
+        let mut later = of(first.deed.thread).filter(|entry| entry.number > middle.number);
+        let last = later.find(|last| last.writes || middle.writes)?;
+        let end = of(second.deed.thread).take_while(|entry| entry.number < last.number).last()?;
+        Some(Candidate { first: Some(first), between: vec![second, end], last, began: None, joins: Some(other) })
     })
 }
 

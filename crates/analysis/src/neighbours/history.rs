@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread, Values};
 
 /// So many accesses are remembered of each piece of memory.
-const REMEMBERED: usize = 128;
+const REMEMBERED: usize = 512;
 const LONGEST_VALUE: usize = 8;
 
 /// A piece of memory.
@@ -38,15 +38,19 @@ pub struct Entry {
     pub is_release: bool,
     /// Counts all that happened to watched memory.
     pub number: u64,
-    /// The numbers of earlier entries of other threads that had to come before this one, whatever the schedule.
-    pub ordered: Vec<u64>,
+    /// Of other threads, the number of the last entry that had to come before this one, whatever the schedule.
+    pub ordered: BTreeMap<Thread, u64>,
 }
 
 impl Entry {
+    /// Whether this had to come before a later entry, whatever the schedule.
+    pub fn is_before(&self, later: &Entry) -> bool {
+        later.ordered.get(&self.deed.thread).is_some_and(|last| self.number <= *last)
+    }
+
     /// Whether nothing keeps this and a later entry from coming at the same time.
     pub fn races_with(&self, later: &Entry) -> bool {
-        let is_ordered = later.ordered.contains(&self.number);
-        !is_ordered && self.deed.barred_by(&later.deed).is_none() && (self.writes || later.writes)
+        !self.is_before(later) && self.deed.barred_by(&later.deed).is_none() && (self.writes || later.writes)
     }
 }
 
@@ -198,9 +202,12 @@ impl Historian {
         let Manner { reads, writes, is_release } = manner;
         for watched in meant {
             let Some(track) = self.tracks.get_mut(&watched) else { continue };
-            let others = track.entries.iter().filter(|(old, _)| old.thread != happening.thread);
-            let ordered = others.filter(|(old, _)| self.order.is_before(old, happening.slot));
-            let ordered = ordered.map(|(_, entry)| entry.number).collect();
+            let mut ordered: BTreeMap<Thread, u64> = BTreeMap::new();
+            for (old, entry) in track.entries.iter().rev().filter(|(old, _)| old.thread != happening.thread) {
+                if !ordered.contains_key(&old.thread) && self.order.is_before(old, happening.slot) {
+                    ordered.insert(old.thread, entry.number);
+                }
+            }
             let entry = Entry { deed: happening.told(), reads, writes, is_release, number: self.count, ordered };
             let block = self.blocks.number_at(watched.address).and_then(|number| made_as(&self.made, number));
             track.block = block.or(track.block);

@@ -4,7 +4,7 @@ use crate::predict::Libraries;
 use crate::predict::deeds::{Held, Place};
 use crate::predict::runners::{Frame, Runners};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
 /// Stacks are told up to so many callers.
@@ -16,7 +16,7 @@ const LARGEST_LOCK: u64 = 64;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stuck {
     pub thread: Thread,
-    /// Where its last atomic access went: who waits has tried before.
+    /// The lock that it tried last, if that is held, or else where its last atomic access went: who waits has tried before.
     pub word: u64,
     /// The program's call that waits.
     pub call: Place,
@@ -27,7 +27,7 @@ pub struct Stuck {
 impl Stuck {
     /// The lock of another thread, or of its own, that this one waits for.
     pub fn wants<'a>(&self, of: &'a Stuck) -> Option<&'a Held> {
-        of.locks.iter().find(|held| (held.object..held.object + LARGEST_LOCK).contains(&self.word))
+        of.locks.iter().find(|held| held.object == self.word)
     }
 }
 
@@ -67,7 +67,13 @@ impl Waiting {
             let call = runner.own_call().unwrap_or_default();
             Stuck { thread, word, call, callers, locks: runner.locks.to_vec() }
         };
-        words.into_iter().map(stuck).collect()
+        let mut all: Vec<Stuck> = words.into_iter().map(stuck).collect();
+        let held: BTreeSet<u64> = all.iter().flat_map(|stuck| &stuck.locks).map(|held| held.object).collect();
+        for stuck in &mut all {
+            let lock = held.range(..=stuck.word).next_back().filter(|lock| stuck.word - **lock < LARGEST_LOCK);
+            stuck.word = lock.copied().unwrap_or(stuck.word);
+        }
+        all
     }
 }
 

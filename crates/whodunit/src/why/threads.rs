@@ -23,7 +23,7 @@ use crate::why::endings::ABORT;
 use crate::why::sites::Sites;
 use analysis::neighbours::{Candidate, History, Watched, candidates, joined, patterns};
 use analysis::predict::Explored;
-use analysis::races::{Instance, Surveyed};
+use analysis::races::Instance;
 use readers::Reader;
 use session::rerun::{Ending, Outcome};
 use std::cell::OnceCell;
@@ -34,6 +34,10 @@ use trial::Court;
 
 /// So many candidates are tried out.
 const MOST_TRIED: usize = 12;
+/// So much contended memory is watched besides, in pieces of this size.
+const MOST_LINES: usize = 32;
+const LONGEST_LINE: u64 = 64;
+const WORD: usize = 8;
 /// Of the same instructions, so many times are tried.
 const MOST_TIMES: usize = 3;
 
@@ -65,8 +69,8 @@ pub struct Examiner<'a> {
     sites: &'a Sites,
     court: Court<'a>,
     known: Known,
-    /// What is synchronisation, once somebody has looked.
-    surveyed: OnceCell<Surveyed>,
+    /// What is synchronisation and what is contended, once somebody has looked.
+    explored: OnceCell<Explored>,
 }
 
 impl<'a> Examiner<'a> {
@@ -75,7 +79,7 @@ impl<'a> Examiner<'a> {
         let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
         let names = Names::new(subject.recorded.space.clone(), naming);
         let known = known(&passes(subject, &names));
-        Examiner { subject, names, sites, court: Court::new(subject, ending), known, surveyed: OnceCell::new() }
+        Examiner { subject, names, sites, court: Court::new(subject, ending), known, explored: OnceCell::new() }
     }
 
     fn passes(&self) -> Passes<'_> {
@@ -140,14 +144,17 @@ impl<'a> Examiner<'a> {
         if watched.is_empty() {
             return Ok(Vec::new());
         }
-        let surveyed = match self.surveyed.get() {
-            Some(surveyed) => surveyed.clone(),
+        let explored = match self.explored.get() {
+            Some(explored) => explored,
             None => {
                 let explored: Explored = self.passes().ask(Study::Explore(self.known.clone()))?;
-                self.surveyed.get_or_init(|| explored.surveyed).clone()
+                self.explored.get_or_init(|| explored)
             }
         };
+        let others = contended(explored).filter(|watched| !self.names.is_in_c_library(watched.address));
+        let watched: BTreeSet<Watched> = watched.into_iter().chain(others).collect();
         let watched = watched.into_iter().collect();
+        let surveyed = explored.surveyed.clone();
         self.passes().ask(Study::Histories(neighbours::Subject { watched, surveyed, known: self.known.clone() }))
     }
 }
@@ -155,6 +162,14 @@ impl<'a> Examiner<'a> {
 fn passes<'a>(subject: &'a Subject<'_>, names: &'a Names) -> Passes<'a> {
     let allocators = &subject.allocating.allocators;
     Passes { folder: subject.recording.folder(), log: subject.log, names, allocators }
+}
+
+/// Memory that threads contend for: what they do there may belong together with what they do elsewhere.
+fn contended(explored: &Explored) -> impl Iterator<Item = Watched> {
+    let lines = explored.contended.places.ranges().filter(|(_, size)| *size <= LONGEST_LINE).take(MOST_LINES);
+    lines.flat_map(|(start, size)| {
+        (start..start + size).step_by(WORD).map(|address| Watched { address, size: WORD as u64 })
+    })
 }
 
 /// What may have come in the wrong order, each once; where two pieces of memory tell more than one, both.

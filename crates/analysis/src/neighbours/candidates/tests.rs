@@ -3,13 +3,14 @@
 use super::*;
 use crate::neighbours::Watched;
 use crate::predict::{Deed, Place};
+use std::collections::BTreeMap;
 
 fn entry(number: u64, thread: u32, kind: &str) -> Entry {
     let place = Place { pc: 0x100 * u64::from(thread) + number, time: 1 };
     let (before, locks, callers) = (Place::default(), Vec::new(), Vec::new());
     let deed = Deed { thread, pc: place.pc, place, before, locks, callers, value: None };
     let (reads, writes) = (kind == "R", kind == "W");
-    Entry { deed, reads, writes, is_release: false, number, ordered: Vec::new() }
+    Entry { deed, reads, writes, is_release: false, number, ordered: BTreeMap::new() }
 }
 
 /// As "1R 2W 1R": threads and what they did.
@@ -85,7 +86,7 @@ fn opposite_orders_of_two_variables_are_one_candidate() {
 #[test]
 fn what_synchronisation_forces_is_no_matter_of_order() {
     let mut history = history("2W 1R");
-    history.entries[1].ordered = vec![0];
+    history.entries[1].ordered = BTreeMap::from([(2, 0)]);
     assert_eq!(candidates(&history, 1, history.entries[1].deed.pc, 0), []);
 }
 

@@ -23,20 +23,21 @@ pub struct Case<'a> {
 
 pub fn finding(case: &Case<'_>, bench: &Bench<'_>) -> Finding {
     let Case { candidate, tried, .. } = case;
-    let variable = variable(case, bench);
-    let what = short_name(&variable, case.history);
-    let title = title(candidate, &what, bench);
+    let names = Memories::new(case, bench);
+    let variable = variable(case.history, candidate.last.deed.thread, bench);
+    let what = names.of(candidate.interloper());
+    let title = title(candidate, what, bench);
     let plan = tried.best().map(|trial| &trial.plan);
     let mut finding = match plan.filter(|_| tried.is_proved()) {
         Some(plan) => Finding::proved(tried.class, &title, &outcomes::command(bench.subject, plan)),
         None => Finding::suspected(tried.class, &title),
     };
-    let told = |entry: &Entry| deed(entry, &what);
+    let told = |entry: &Entry| deed(entry, names.of(entry));
     for entry in [Some(candidate.interloper()), Some(candidate.last), candidate.first].into_iter().flatten() {
         let place = own_place(entry, bench);
         finding.causes.push(Cause { place, thread: Some(entry.deed.thread), text: told(entry) });
     }
-    finding.steps = steps(case, bench, &what);
+    finding.steps = steps(case, bench, &names);
     finding.failure = Some(failing(case.outcome));
     let sides = [candidate.first, Some(candidate.interloper()), Some(candidate.last)];
     finding.sides = sides.into_iter().flatten().map(|entry| side(entry, bench, told(entry))).collect();
@@ -88,15 +89,15 @@ pub fn own_place(entry: &Entry, bench: &Bench<'_>) -> Place {
     own.or_else(|| stack.iter().find(is_own)).or(stack.first()).cloned().unwrap_or_default()
 }
 
-fn steps(case: &Case<'_>, bench: &Bench<'_>, what: &str) -> Vec<Step> {
-    let Candidate { first, between, last, began } = case.candidate;
+fn steps(case: &Case<'_>, bench: &Bench<'_>, names: &Memories<'_>) -> Vec<Step> {
+    let Candidate { first, between, last, began, .. } = case.candidate;
     let guilty = [first.map(|first| first.number), Some(case.candidate.interloper().number), Some(last.number)];
     let mut entries: Vec<&Entry> = first.iter().chain(began).chain(between).chain([last]).copied().collect();
     entries.sort_by_key(|entry| entry.number);
     let step = |entry: &Entry| Step {
         thread: entry.deed.thread,
         place: own_place(entry, bench),
-        text: deed(entry, what),
+        text: deed(entry, names.of(entry)),
         guilty: guilty.contains(&Some(entry.number)),
     };
     let mut steps: Vec<Step> = entries.into_iter().map(step).collect();
@@ -115,10 +116,32 @@ fn side(entry: &Entry, bench: &Bench<'_>, text: String) -> Side {
     Side { thread: entry.deed.thread, text, stack: bench.stack(&entry.deed), locks, waits_for: None }
 }
 
-fn variable(case: &Case<'_>, bench: &Bench<'_>) -> Variable {
-    let watched = case.history.watched;
-    let block = case.history.block.map(|block| Block { address: block.address, size: block.size, site: block.site });
-    let thread = case.candidate.last.deed.thread;
+/// What the memory is called that an order is about.
+struct Memories<'a> {
+    name: String,
+    /// Of two pieces of memory, the second.
+    other: Option<(&'a History, String)>,
+}
+
+impl<'a> Memories<'a> {
+    fn new(case: &Case<'a>, bench: &Bench<'_>) -> Memories<'a> {
+        let thread = case.candidate.last.deed.thread;
+        let name = |history: &History| short_name(&variable(history, thread, bench), history);
+        Memories { name: name(case.history), other: case.candidate.joins.map(|other| (other, name(other))) }
+    }
+
+    fn of(&self, entry: &Entry) -> &str {
+        let is_in = |history: &History| history.entries.iter().any(|other| other.number == entry.number);
+        match &self.other {
+            Some((history, name)) if is_in(history) => name,
+            _ => &self.name,
+        }
+    }
+}
+
+fn variable(history: &History, thread: u32, bench: &Bench<'_>) -> Variable {
+    let watched = history.watched;
+    let block = history.block.map(|block| Block { address: block.address, size: block.size, site: block.site });
     let memory =
         Memory { address: watched.address, size: watched.size, thread, block: block.as_ref(), ..Memory::default() };
     let (name, type_name) = bench.names.memory(&memory).unzip();
@@ -140,6 +163,10 @@ fn short_name(variable: &Variable, history: &History) -> String {
 fn grounds(candidate: &Candidate<'_>, tried: &Tried) -> Vec<String> {
     let pattern = candidate.pattern();
     let mut grounds = vec![match candidate.first {
+        Some(_) if candidate.joins.is_some() => {
+            "Two pieces of memory are accessed by two threads in different orders: one comes between the other."
+                .to_owned()
+        }
         Some(_) => format!("The accesses follow the pattern {pattern}: 1 is the thread of the first and the last."),
         None => format!("The accesses follow the pattern {pattern}."),
     }];
