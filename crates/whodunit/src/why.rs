@@ -3,6 +3,7 @@
 //! The recording is replayed with its data followed (`rounds`); the chain from the crash leads back to the instructions
 //! that made the value it crashed on (`chain`). They are suppressed with all that depends on them, and the program runs on:
 //! if it crashes again, that goes on; where it no longer does, the last suppressed statement is the answer (`verdict`).
+//! If the program has threads, other orders of them are tried first (`threads`).
 
 mod chain;
 mod check;
@@ -42,10 +43,14 @@ made it; the recording runs again without that instruction and all that depends 
 crashes any more. The last statement that was left out is where memory was first corrupted. A store that the memory
 check shows to go astray is the answer at once.
 
+If the program has threads, other orders of their accesses to what the failure depends on are tried first, also for a
+bad exit status, a deadlock or a hang. An order that makes the failure go away is the answer: a data race, an atomicity
+violation, an order violation, or a ring of threads and locks.
+
 EXIT STATUS:
   1  there is a diagnosis, of at least one recording
   2  the command line is wrong
-  3  the recording did not crash, cannot be replayed, or nothing was found
+  3  the recording did not fail, cannot be replayed, or nothing was found
 
 EXAMPLES:
   whodunit why latest
@@ -117,7 +122,6 @@ fn diagnose(name: &OsString, process: Option<u32>) -> Result<Diagnosis, Trouble>
     let subject = Subject { recording: &recording, name, log, recorded, allocating };
     let mut findings = Findings::new("why", &subject.recorded.program());
     findings.recording = Some(subject.name.clone());
-    findings.notes = NOTES.map(str::to_owned).to_vec();
     match failed {
         Failed::Crash(crash) => follow_crash(crash, &subject, &mut findings)?,
         Failed::Otherwise { thread, clock } => follow_end(thread, clock, &subject, &mut findings)?,
@@ -139,15 +143,15 @@ fn follow_crash(crash: Crash, subject: &Subject<'_>, findings: &mut Findings) ->
         }
         suspected = examined.finding;
     }
-    let rounds = match (Rounds::go(begun, &checks), suspected) {
-        (Ok(rounds), suspected) => (rounds, suspected),
-        (Err(Trouble::Refused(_)), Some(suspected)) => {
-            findings.push(suspected);
+    let rounds = match Rounds::go(begun, &checks) {
+        // A suspicion is better than nothing.
+        Err(Trouble::Refused(_)) if suspected.is_some() => {
+            suspected.into_iter().for_each(|suspected| findings.push(suspected));
             return Ok(());
         }
-        (Err(trouble), _) => return Err(trouble),
+        rounds => rounds?,
     };
-    let (rounds, suspected) = rounds;
+    findings.notes = NOTES.map(str::to_owned).to_vec();
     findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
     findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &subject.name, log: subject.log }));
     suspected.into_iter().for_each(|suspected| findings.push(suspected));
@@ -230,6 +234,7 @@ fn no_crash(ends: &[(u32, Ended)]) -> String {
         None => "it has no end".to_owned(),
     };
     format!(
-        "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back"
+        "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back, \
+         and of programs with threads also bad statuses, deadlocks and hangs"
     )
 }

@@ -58,6 +58,7 @@ impl Examined {
                 format!("In another order the program goes on beyond the failure. {} what-if {runs}.", self.n_runs)
             }
         });
+        findings.notes.push("A run in another order has a schedule of its own from there on.".to_owned());
         self.finding.into_iter().for_each(|finding| findings.push(finding));
     }
 }

@@ -7,7 +7,8 @@ use crate::predict::verdicts::Bench;
 use crate::races::verdicts::little_endian;
 use crate::rerun::outcomes;
 use crate::why::sites::is_library;
-use analysis::neighbours::{Candidate, Entry, History};
+use analysis::neighbours::{Candidate, Entry, History, Watched};
+use analysis::predict;
 use session::rerun::{Ending, Outcome};
 use std::collections::BTreeSet;
 use trace::finding::{Address, Cause, Class, Evidence, Failure, Finding, Place, Side, Step, Thread, Variable};
@@ -24,16 +25,16 @@ pub struct Case<'a> {
 pub fn finding(case: &Case<'_>, bench: &Bench<'_>) -> Finding {
     let Case { candidate, tried, .. } = case;
     let names = Memories::new(case, bench);
-    let variable = variable(case.history, candidate.last.deed.thread, bench);
-    let what = names.of(candidate.interloper());
-    let title = title(candidate, what, bench);
+    let variable = variable(case.history.watched, case.history.block, candidate.last.deed.thread, bench);
+    let title = title(candidate, &names, bench);
     let plan = tried.best().map(|trial| &trial.plan);
     let mut finding = match plan.filter(|_| tried.is_proved()) {
         Some(plan) => Finding::proved(tried.class, &title, &outcomes::command(bench.subject, plan)),
         None => Finding::suspected(tried.class, &title),
     };
     let told = |entry: &Entry| deed(entry, names.of(entry));
-    for entry in [Some(candidate.interloper()), Some(candidate.last), candidate.first].into_iter().flatten() {
+    let between = if candidate.joins.is_some() { candidate.between.clone() } else { vec![candidate.interloper()] };
+    for entry in between.into_iter().chain([candidate.last]).chain(candidate.first) {
         let place = own_place(entry, bench);
         finding.causes.push(Cause { place, thread: Some(entry.deed.thread), text: told(entry) });
     }
@@ -51,7 +52,7 @@ pub fn finding(case: &Case<'_>, bench: &Bench<'_>) -> Finding {
     finding
 }
 
-fn title(candidate: &Candidate<'_>, what: &str, bench: &Bench<'_>) -> String {
+fn title(candidate: &Candidate<'_>, names: &Memories<'_>, bench: &Bench<'_>) -> String {
     let who = |entry: &Entry| {
         let function = own_place(entry, bench).function;
         let thread = format!("thread {}", entry.deed.thread);
@@ -59,7 +60,12 @@ fn title(candidate: &Candidate<'_>, what: &str, bench: &Bench<'_>) -> String {
     };
     let (interloper, last) = (candidate.interloper(), candidate.last);
     let verb = if interloper.writes { "changes" } else { "reads" };
+    let what = names.of(interloper);
     match candidate.first {
+        Some(first) if candidate.joins.is_some() => {
+            let (one, other) = (names.of(first), names.of(last));
+            format!("{} comes between what {} does to {one} and to {other}", who(interloper), who(first))
+        }
         Some(_) => format!("{} {verb} {what} between two accesses of {}", who(interloper), who(last)),
         None => format!("{} {verb} {what} before {} {} it", who(interloper), who(last), verb_of(last)),
     }
@@ -126,8 +132,14 @@ struct Memories<'a> {
 impl<'a> Memories<'a> {
     fn new(case: &Case<'a>, bench: &Bench<'_>) -> Memories<'a> {
         let thread = case.candidate.last.deed.thread;
-        let name = |history: &History| short_name(&variable(history, thread, bench), history);
-        Memories { name: name(case.history), other: case.candidate.joins.map(|other| (other, name(other))) }
+        let name = |history: &History, size| {
+            let watched = Watched { size, ..history.watched };
+            short_name(&variable(watched, history.block, thread, bench), watched)
+        };
+        let History { watched, .. } = case.history;
+        // The second piece is as large as what is watched at a time, not as the variable.
+        let other = case.candidate.joins.map(|other| (other, name(other, 1)));
+        Memories { name: name(case.history, watched.size), other }
     }
 
     fn of(&self, entry: &Entry) -> &str {
@@ -139,9 +151,8 @@ impl<'a> Memories<'a> {
     }
 }
 
-fn variable(history: &History, thread: u32, bench: &Bench<'_>) -> Variable {
-    let watched = history.watched;
-    let block = history.block.map(|block| Block { address: block.address, size: block.size, site: block.site });
+fn variable(watched: Watched, block: Option<predict::Block>, thread: u32, bench: &Bench<'_>) -> Variable {
+    let block = block.map(|block| Block { address: block.address, size: block.size, site: block.site });
     let memory =
         Memory { address: watched.address, size: watched.size, thread, block: block.as_ref(), ..Memory::default() };
     let (name, type_name) = bench.names.memory(&memory).unzip();
@@ -152,11 +163,10 @@ fn variable(history: &History, thread: u32, bench: &Bench<'_>) -> Variable {
 }
 
 /// What people would call the memory within a sentence.
-fn short_name(variable: &Variable, history: &History) -> String {
+fn short_name(variable: &Variable, watched: Watched) -> String {
     let text = variable.name.as_ref().or(variable.text.as_ref());
     let name = text.and_then(|text| text.split(" in a block of ").next());
     let name = name.filter(|name| !name.starts_with("a block of "));
-    let watched = history.watched;
     name.map_or_else(|| format!("the {} bytes at {:#x}", watched.size, watched.address), str::to_owned)
 }
 

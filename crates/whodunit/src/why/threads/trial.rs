@@ -124,3 +124,43 @@ fn effect(recorded: &Ending, outcome: &Outcome) -> Effect {
         (Ending::Killed { .. } | Ending::Deadlock {} | Ending::Limit {}, _) => Effect::None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use session::rerun::Left;
+
+    fn ended(ending: Ending) -> Outcome {
+        let left = Left { event: 1, thread: 1, clock: 1, pc: String::new(), place: String::new() };
+        Outcome {
+            schema: Outcome::SCHEMA.to_owned(),
+            ending,
+            thread: 1,
+            clock: 1,
+            events: 1,
+            left: Some(left),
+            threads: Vec::new(),
+            output: Vec::new(),
+            schedule: Vec::new(),
+            spent: 1,
+            origins: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_failure_is_gone_when_the_program_comes_to_another_end() {
+        let crashed = Ending::Killed { signal: 11, name: "SIGSEGV".to_owned(), address: None };
+        let exited = |status| Ending::Exited { status };
+        assert_eq!(effect(&crashed, &ended(exited(0))), Effect::Gone);
+        assert_eq!(effect(&crashed, &ended(crashed.clone())), Effect::None);
+        assert_eq!(effect(&crashed, &ended(Ending::Deadlock {})), Effect::None, "it fails otherwise");
+        assert_eq!(effect(&crashed, &ended(Ending::Limit {})), Effect::None);
+        assert_eq!(effect(&exited(1), &ended(exited(0))), Effect::Gone);
+        assert_eq!(effect(&exited(1), &ended(exited(1))), Effect::None);
+        let needs = Ending::LeftTheRecording { needs: "read".to_owned() };
+        assert_eq!(effect(&crashed, &ended(needs)), Effect::Open);
+        let same = Outcome { left: None, ..ended(exited(0)) };
+        assert_eq!(effect(&crashed, &same), Effect::None, "the plan has changed nothing");
+    }
+}
