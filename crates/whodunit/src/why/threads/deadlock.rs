@@ -103,12 +103,12 @@ impl Examiner<'_> {
         let lock = waited.map_or_else(|| "a lock".to_owned(), |(_, held)| self.lock_name(held));
         let place = self.waiting_place(stuck);
         let text = format!("waits for {lock}");
-        finding.causes.push(Cause { place, thread: Some(stuck.thread), text: text.clone() });
+        finding.causes.push(Cause { place, thread: Some(stuck.thread), text });
         let bench = self.bench();
         let locks = Some(stuck.locks.iter().map(|held| bench.lock(held)).collect());
         let stack = self.names.callers(&stuck.callers);
         let waits_for = waited.map(|(holder, held)| Wait { lock: bench.lock(held), held_by: Some(holder) });
-        finding.sides.push(Side { thread: stuck.thread, text, stack, locks, waits_for });
+        finding.sides.push(Side { thread: stuck.thread, text: "waits".to_owned(), stack, locks, waits_for });
     }
 
     /// The acquisitions in their order, then the waits that close the ring.

@@ -29,7 +29,11 @@ pub fn at_last(candidate: &Candidate<'_>) -> Option<Plan> {
 /// What the other thread did comes before all of the first's.
 pub fn before(candidate: &Candidate<'_>) -> Vec<Plan> {
     let (Some(first), Some(end)) = (candidate.first, candidate.between.last()) else { return Vec::new() };
-    let places = entrances(&first.deed, &end.deed);
+    let mut places = entrances(&first.deed, &end.deed);
+    if candidate.joins.is_some() {
+        // Of two pieces of memory, the other thread needs the locks of both.
+        places.reverse();
+    }
     places.into_iter().filter_map(|place| plan([Some(hold(&first.deed, place, (&end.deed, passing(end))))])).collect()
 }
 

@@ -97,9 +97,13 @@ pub fn own_place(entry: &Entry, bench: &Bench<'_>) -> Place {
 
 fn steps(case: &Case<'_>, bench: &Bench<'_>, names: &Memories<'_>) -> Vec<Step> {
     let Candidate { first, between, last, began, .. } = case.candidate;
-    let guilty = [first.map(|first| first.number), Some(case.candidate.interloper().number), Some(last.number)];
+    let interloper = case.candidate.interloper();
+    let guilty = [first.map(|first| first.number), Some(interloper.number), Some(last.number)];
+    // Of much that was done between, the beginning and the end tell enough.
+    let between = between.first().into_iter().chain([&interloper]).chain(between.last());
     let mut entries: Vec<&Entry> = first.iter().chain(began).chain(between).chain([last]).copied().collect();
     entries.sort_by_key(|entry| entry.number);
+    entries.dedup_by_key(|entry| entry.number);
     let step = |entry: &Entry| Step {
         thread: entry.deed.thread,
         place: own_place(entry, bench),
