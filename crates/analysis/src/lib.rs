@@ -5,6 +5,7 @@
 //! values) it names by ordinals, for somebody who can replay the run and look.
 #![forbid(unsafe_code)]
 
+pub mod neighbours;
 pub mod pairs;
 pub mod predict;
 pub mod races;

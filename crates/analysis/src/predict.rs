@@ -29,15 +29,15 @@
 //! that the stream does not show. So predictions are to be tried out.
 
 mod comparators;
-mod deeds;
+pub(crate) mod deeds;
 mod detector;
 mod exploration;
 mod found;
 mod locations;
-mod order;
+pub(crate) mod order;
 mod parts;
-mod runners;
-mod scene;
+pub(crate) mod runners;
+pub(crate) mod scene;
 mod uses;
 
 pub use comparators::Method;

@@ -22,7 +22,7 @@ pub struct Allocator {
     freed: usize,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[group(id = "allocating")]
 pub struct Arguments {
     /// NAME is a function that returns memory, and FREE takes it back (FREE@2: by its second argument). SIZE is which argument

@@ -3,11 +3,11 @@
 //! Replays find out what the run's threads depended on and which orders would be fatal; each of these is made a plan
 //! (`plans`) and run (`trial`), and what fails becomes a finding (`verdicts`).
 
-mod plans;
+pub mod plans;
 mod recording;
 mod several;
 mod trial;
-mod verdicts;
+pub mod verdicts;
 
 use crate::naming::Naming;
 use crate::races::names::Names;
@@ -169,8 +169,7 @@ const MOST_ROUNDS: usize = 4;
 fn predicted(subject: &Subject<'_>, names: &Names, method: Method) -> Result<Predicted, Trouble> {
     let allocators = &subject.allocating.allocators;
     let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
-    let libraries: Vec<Range<u64>> = LIBRARIES.iter().flat_map(|library| names.code_of(library)).collect();
-    let mut known = Known { classes: passes.classes(), libraries };
+    let mut known = known(&passes);
     let mut predicted = Predicted::default();
     for _ in 0..MOST_ROUNDS {
         let explored: Explored = passes.ask(Study::Explore(known.clone()))?;
@@ -190,6 +189,12 @@ fn predicted(subject: &Subject<'_>, names: &Names, method: Method) -> Result<Pre
         predicted.keep_used(&used);
     }
     Ok(predicted)
+}
+
+/// What is known of code before anything has been replayed.
+pub fn known(passes: &Passes<'_>) -> Known {
+    let libraries: Vec<Range<u64>> = LIBRARIES.iter().flat_map(|library| passes.names.code_of(library)).collect();
+    Known { classes: passes.classes(), libraries }
 }
 
 /// Loads and stores of atomics are plain instructions. Debug information tells them apart.

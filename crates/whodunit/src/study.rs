@@ -4,6 +4,7 @@ pub mod blocks;
 mod count;
 mod functions;
 pub mod lines;
+pub mod neighbours;
 pub mod pairs;
 pub mod predict;
 pub mod races;
@@ -12,6 +13,7 @@ pub mod steps;
 use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
 use analysis::pairs::Scope;
+use analysis::predict::Libraries;
 use analysis::races::{Sieved, Surveyed, Suspects};
 use engine::{Chosen, Marks, Observation, Observer, Passed};
 use functions::Functions;
@@ -52,6 +54,10 @@ pub enum Study {
     Pairs(pairs::Wanted),
     /// Patterns of accesses to one location.
     Patterns(Scope),
+    /// The latest accesses to some memory.
+    Histories(neighbours::Subject),
+    /// Threads that wait in the end, and the locks that they hold; given where libraries are.
+    Waiting(Libraries),
     /// The blocks of the heap at the moments of some accesses.
     BlocksAt(Vec<blocks::Question>),
 }
@@ -102,6 +108,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             let student = pairs::collect(wanted, recording, log, &mut functions);
             Box::new(Studying::new(student, functions, detail))
         }
+        Study::Histories(subject) => Box::new(Studying::new(neighbours::histories(subject), functions, Detail::Values)),
+        Study::Waiting(libraries) => Box::new(Studying::new(neighbours::waiting(libraries), functions, Detail::Calls)),
         Study::BlocksAt(questions) => {
             Box::new(Studying::new(blocks::BlocksAt::new(questions), functions, Detail::Accesses))
         }

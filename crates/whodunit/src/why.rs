@@ -3,6 +3,7 @@
 //! The recording is replayed with its data followed (`rounds`); the chain from the crash leads back to the instructions
 //! that made the value it crashed on (`chain`). They are suppressed with all that depends on them, and the program runs on:
 //! if it crashes again, that goes on; where it no longer does, the last suppressed statement is the answer (`verdict`).
+//! If the program has threads, other orders of them are tried first (`threads`).
 
 mod chain;
 mod check;
@@ -12,23 +13,29 @@ mod rounds;
 mod sites;
 mod slice;
 mod suspects;
+mod threads;
 mod verdict;
 
+use crate::allocators;
 use crate::findings_output;
 use crate::pack;
-use crate::recordings::{Trouble, conclude, name_of};
+use crate::races::{self, Subject};
+use crate::recordings::{Trouble, conclude};
+use crate::rerun::carry_out;
 use crate::show;
 use check::Checks;
 use clap::Args;
 use endings::{ABORT, CRASHES};
 use program::source::SourceCache;
-use rounds::{Crash, Rounds};
+use rounds::{Begun, Crash, Rounds};
+use session::rerun::{Plan, Step};
 use sites::Sites;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use threads::Examiner;
+use trace::Recording;
 use trace::event::{EndKind, Event};
 use trace::finding::Findings;
-use trace::{Recording, Store};
 
 const AFTER_HELP: &str = "\
 A crash is often far from its cause. The value that the program crashed on is followed back to the instruction that
@@ -36,10 +43,14 @@ made it; the recording runs again without that instruction and all that depends 
 crashes any more. The last statement that was left out is where memory was first corrupted. A store that the memory
 check shows to go astray is the answer at once.
 
+If the program has threads, other orders of their accesses to what the failure depends on are tried first, also for a
+bad exit status, a deadlock or a hang. An order that makes the failure go away is the answer: a data race, an atomicity
+violation, an order violation, or a ring of threads and locks.
+
 EXIT STATUS:
   1  there is a diagnosis, of at least one recording
   2  the command line is wrong
-  3  the recording did not crash, cannot be replayed, or nothing was found
+  3  the recording did not fail, cannot be replayed, or nothing was found
 
 EXAMPLES:
   whodunit why latest
@@ -51,6 +62,11 @@ const NOTES: [&str; 2] = [
     "What is left out stays out: a program whose checks depend on it may end otherwise than it would if it were repaired.",
     "Corruption that nothing crashes on is not seen.",
 ];
+
+/// How far back data are followed from an end that is no crash, in events of the thread's clock.
+const END_WINDOW: u64 = 320_000;
+/// `SIGXCPU`, by which `hunt` ends runs that come to nothing.
+const TIMEOUT: u32 = 24;
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -94,26 +110,81 @@ fn diagnose(name: &OsString, process: Option<u32>) -> Result<Diagnosis, Trouble>
     pack::warn_of_processor(&recording);
     let logs = process.map_or_else(|| recording.logs().to_vec(), |log| vec![log]);
     let ends: Vec<(u32, Ended)> = logs.iter().filter_map(|log| Some((*log, ended(&recording, *log)?))).collect();
-    let Some((log, crash)) = ends.iter().find_map(|(log, ended)| Some((*log, ended.crash()?))) else {
-        return Err(Trouble::Refused(no_crash(&ends)));
-    };
+    let crashed = ends.iter().find_map(|(log, ended)| Some((*log, Failed::Crash(ended.crash()?))));
+    let failed = || ends.iter().find_map(|(log, ended)| Some((*log, ended.failed()?)));
+    let Some((log, failed)) = crashed.or_else(failed) else { return Err(Trouble::Refused(no_crash(&ends))) };
     let no_process = || Trouble::Refused(format!("the recording has no process {log}; `whodunit show` lists them"));
     let recorded = show::recorded(&recording, log).ok_or_else(no_process)?;
-    // A path needs no store.
-    let folder = recording.folder();
-    let name = Store::from_environment().map_or_else(|_| folder.display().to_string(), |store| name_of(&store, folder));
-    let mut findings = Findings::new("why", &recorded.program());
-    findings.recording = Some(name.clone());
-    let sites = Sites::new(&recorded.space);
-    let rounds = Rounds::go(crash, &Checks { sites: &sites, folder, log })?;
-    findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
-    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &name, log }));
-    findings.notes = NOTES.map(str::to_owned).to_vec();
+    if recorded.threads.len() < 2 && !matches!(failed, Failed::Crash(_)) {
+        return Err(Trouble::Refused(no_crash(&ends)));
+    }
+    let (name, allocating) = (races::user_name(recording.folder()), &allocators::Arguments::default());
+    let subject = Subject { recording: &recording, name, log, recorded, allocating };
+    let mut findings = Findings::new("why", &subject.recorded.program());
+    findings.recording = Some(subject.name.clone());
+    match failed {
+        Failed::Crash(crash) => follow_crash(crash, &subject, &mut findings)?,
+        Failed::Otherwise { thread, clock } => follow_end(thread, clock, &subject, &mut findings)?,
+    }
     Ok(Diagnosis { findings, recording })
+}
+
+fn follow_crash(crash: Crash, subject: &Subject<'_>, findings: &mut Findings) -> Result<(), Trouble> {
+    let sites = Sites::new(&subject.recorded.space);
+    let checks = Checks { sites: &sites, folder: subject.recording.folder(), log: subject.log };
+    let begun = Begun::new(crash, &checks)?;
+    let mut suspected = None;
+    if subject.recorded.threads.len() > 1 {
+        let examiner = Examiner::new(subject, &sites, begun.outcome.ending.clone());
+        let examined = examiner.crash(&begun.outcome)?;
+        if examined.is_proved {
+            examined.tell(findings);
+            return Ok(());
+        }
+        suspected = examined.finding;
+    }
+    let rounds = match Rounds::go(begun, &checks) {
+        // A suspicion is better than nothing.
+        Err(Trouble::Refused(_)) if suspected.is_some() => {
+            suspected.into_iter().for_each(|suspected| findings.push(suspected));
+            return Ok(());
+        }
+        rounds => rounds?,
+    };
+    findings.notes = NOTES.map(str::to_owned).to_vec();
+    findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
+    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &subject.name, log: subject.log }));
+    suspected.into_iter().for_each(|suspected| findings.push(suspected));
+    Ok(())
+}
+
+/// A run with threads that ended otherwise than by a crash: only the order of its threads can be looked at.
+fn follow_end(thread: u32, clock: u64, subject: &Subject<'_>, findings: &mut Findings) -> Result<(), Trouble> {
+    let sites = Sites::new(&subject.recorded.space);
+    let origins = Step::Origins { thread, clock: clock.saturating_sub(END_WINDOW) };
+    let outcome = carry_out(subject.recording.folder(), subject.log, &Plan::new(vec![origins]))?;
+    let examiner = Examiner::new(subject, &sites, outcome.ending.clone());
+    let examined = examiner.end(&outcome)?;
+    if examined.finding.is_none() {
+        let sentence = "no other order of the threads was found in which the program does not fail";
+        return Err(Trouble::Refused(sentence.to_owned()));
+    }
+    examined.tell(findings);
+    Ok(())
 }
 
 fn is_failing(signal: i32) -> bool {
     CRASHES.contains(&signal) || signal == ABORT
+}
+
+/// How a process image failed.
+enum Failed {
+    Crash(Crash),
+    /// By its status, or it came to nothing.
+    Otherwise {
+        thread: u32,
+        clock: u64,
+    },
 }
 
 /// How a process image ended.
@@ -131,6 +202,16 @@ impl Ended {
             }
             _ => None,
         }
+    }
+
+    fn failed(&self) -> Option<Failed> {
+        let Ended { thread, clock, .. } = *self;
+        let has_failed = match self.kind {
+            EndKind::Exited(status) => status != 0,
+            EndKind::Killed(death) => death.signal == TIMEOUT,
+            EndKind::Aborted(_) => false,
+        };
+        has_failed.then_some(Failed::Otherwise { thread, clock })
     }
 }
 
@@ -153,6 +234,7 @@ fn no_crash(ends: &[(u32, Ended)]) -> String {
         None => "it has no end".to_owned(),
     };
     format!(
-        "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back"
+        "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back, \
+         and of programs with threads also bad statuses, deadlocks and hangs"
     )
 }

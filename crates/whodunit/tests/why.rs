@@ -1,9 +1,14 @@
-//! `whodunit why` names the statement that first corrupted memory, its class, and a re-run that shows the crash gone.
+//! `whodunit why` names the statement that first corrupted memory, or the order of threads that was wrong, the class, and a
+//! re-run that shows the failure gone.
 //!
 //! `WHODUNIT_BIN` names another binary to put in the place of the one just built.
 
 #[path = "support/workplace.rs"]
 mod workplace;
+
+// Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
+#[path = "why/threads.rs"]
+mod threads;
 
 use serde_json::{Value, json};
 use std::fs;

@@ -36,6 +36,11 @@ impl Places {
         address.checked_shr(self.bits).unwrap_or(0)
     }
 
+    /// Where units begin, and their size.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.units.iter().map(|unit| (unit << self.bits, 1 << self.bits))
+    }
+
     pub fn units(&self) -> impl Iterator<Item = u64> {
         self.units.iter().copied()
     }

@@ -36,11 +36,12 @@ pub fn without_the_order(prediction: &Prediction) -> Option<Plan> {
 }
 
 /// Where a thread is to be held: before its deed, or before it takes a lock that the other needs.
-fn entrance(deed: &Deed, other: &Deed) -> Place {
+pub fn entrance(deed: &Deed, other: &Deed) -> Place {
     deed.barred_by(other).map(|held| held.taken).filter(|taken| taken.pc != 0).unwrap_or(deed.place)
 }
 
-fn hold(held: &Deed, before: Place, (other, passes): (&Deed, Place)) -> Step {
+/// Holds a thread before a place until the other has passed one of its own.
+pub fn hold(held: &Deed, before: Place, (other, passes): (&Deed, Place)) -> Step {
     Step::Hold {
         thread: held.thread,
         before: format!("{:#x}", before.pc),
@@ -49,7 +50,8 @@ fn hold(held: &Deed, before: Place, (other, passes): (&Deed, Place)) -> Step {
     }
 }
 
-fn plan<const N: usize>(steps: [Option<Step>; N]) -> Option<Plan> {
+/// None without any steps.
+pub fn plan<const N: usize>(steps: [Option<Step>; N]) -> Option<Plan> {
     let steps: Vec<Step> = steps.into_iter().flatten().collect();
     (!steps.is_empty()).then(|| Plan { limit: Some(LIMIT), ..Plan::new(steps) })
 }

@@ -141,7 +141,7 @@ impl Bench<'_> {
         };
     }
 
-    fn stack(&self, deed: &Deed) -> Vec<Place> {
+    pub fn stack(&self, deed: &Deed) -> Vec<Place> {
         // A block is given back, and a library enters, at the program's call of it.
         let is_call =
             deed.pc == deed.place.pc && deed.callers.first().is_some_and(|caller| is_behind(*caller, deed.pc));
@@ -179,7 +179,7 @@ impl Bench<'_> {
         Variable { name, type_name: type_name.flatten(), address, size, text }
     }
 
-    fn lock(&self, held: &Held) -> Lock {
+    pub fn lock(&self, held: &Held) -> Lock {
         let mode = match held.mode {
             stream::LockMode::Exclusive => LockMode::Exclusive,
             stream::LockMode::Shared => LockMode::Shared,
@@ -201,7 +201,7 @@ fn short_name(prediction: &Prediction, variable: &Variable) -> String {
 }
 
 /// Whether a return address belongs to the call at an instruction.
-fn is_behind(return_address: u64, call: u64) -> bool {
+pub fn is_behind(return_address: u64, call: u64) -> bool {
     (1..=15).contains(&return_address.wrapping_sub(call))
 }
 

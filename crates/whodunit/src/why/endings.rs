@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// Faults of the program's own.
 pub const CRASHES: [i32; 4] = [4, 7, 8, 11];
 pub const ABORT: i32 = 6;
+const BAD_ACCESS: i32 = 11;
 
 /// Functions of the C library that look after the heap, and give up where it is not as they left it.
 const ALLOCATORS: [&str; 5] = ["malloc", "free", "alloc", "unlink_chunk", "tcache"];
@@ -53,6 +54,8 @@ pub fn fault_of(outcome: &Outcome, sites: &Sites) -> Fault {
         (Ending::Killed { signal: ABORT, .. }, _) => Fault::Abort { branch: deciding_branch(outcome, sites) },
         (_, Some(failing)) if pc.is_some_and(|pc| pc != failing.pc) => Fault::Jump,
         (Ending::Killed { address: Some(_), .. }, _) => Fault::Access,
+        // The processor does not tell every address.
+        (Ending::Killed { signal: BAD_ACCESS, .. }, Some(Definition { memory: Some(_), .. })) => Fault::Access,
         _ => Fault::Operands,
     }
 }

@@ -60,12 +60,28 @@ struct Runner<'a> {
     steps: u64,
 }
 
-impl Rounds {
-    pub fn go(crash: Crash, checks: &Checks<'_>) -> Result<Rounds, Trouble> {
+/// The run as it was recorded, with its data followed.
+pub struct Begun<'a> {
+    runner: Runner<'a>,
+    from: u64,
+    pub outcome: Outcome,
+    trails: Vec<Trail>,
+}
+
+impl<'a> Begun<'a> {
+    pub fn new(crash: Crash, checks: &Checks<'a>) -> Result<Begun<'a>, Trouble> {
         let mut runner = Runner { folder: checks.folder, log: checks.log, crash, n_runs: 0, steps: 0 };
+        let (from, outcome, trails) = runner.crash(FIRST_WINDOW, &[], checks)?;
+        Ok(Begun { runner, from, outcome, trails })
+    }
+}
+
+impl Rounds {
+    pub fn go(begun: Begun<'_>, checks: &Checks<'_>) -> Result<Rounds, Trouble> {
+        let Begun { mut runner, mut from, mut outcome, mut trails } = begun;
+        let crash = runner.crash;
         let mut points: Vec<Step> = Vec::new();
         let mut rounds = Vec::new();
-        let (mut from, mut outcome, mut trails) = runner.crash(FIRST_WINDOW, &points, checks)?;
         let calm = loop {
             if trails.iter().all(|trail| trail.end == End::Older) || rounds.len() == MOST_ROUNDS {
                 break None;

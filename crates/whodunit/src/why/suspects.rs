@@ -7,7 +7,7 @@
 use super::chain::{Chain, End, Fault, Trail, number, stores};
 use super::check::{Check, Checks};
 use super::endings;
-use super::sites::Area;
+use super::sites::{Area, Sites};
 use super::slice::{Reached, Slice};
 use session::rerun::{Definition, Origins, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
     let Some(chain) = Chain::new(origins, is_whole, checks.sites) else { return Vec::new() };
     let fault = endings::fault_of(outcome, checks.sites);
     let suspects = Suspects { slice: Slice::new(origins, checks.sites), origins, checks };
-    let roots = suspects.roots(fault, outcome);
+    let roots = roots(fault, outcome, checks.sites);
     let mut trails = suspects.stray_stores(&suspects.slice.reached(&roots, false));
     if trails.is_empty() && matches!(fault, Fault::Abort { .. }) {
         trails = roots.iter().rev().find_map(|branch| suspects.freed_twice(*branch)).into_iter().collect();
@@ -44,6 +44,17 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
     trails
 }
 
+/// What the failing instruction used, or what decided that the run gives up.
+pub fn roots(fault: Fault, outcome: &Outcome, sites: &Sites) -> Vec<u32> {
+    let failure = outcome.origins.as_ref().and_then(|origins| origins.failure.as_ref());
+    match (fault, failure) {
+        (Fault::Abort { .. }, _) => endings::deciding_branches(outcome, sites),
+        (Fault::Access, Some(failure)) => failure.addresses.clone(),
+        (_, Some(failure)) => failure.values.clone(),
+        (_, None) => Vec::new(),
+    }
+}
+
 struct Suspects<'a> {
     slice: Slice<'a>,
     origins: &'a Origins,
@@ -51,16 +62,6 @@ struct Suspects<'a> {
 }
 
 impl Suspects<'_> {
-    fn roots(&self, fault: Fault, outcome: &Outcome) -> Vec<u32> {
-        let failure = self.origins.failure.as_ref();
-        match (fault, failure) {
-            (Fault::Abort { .. }, _) => endings::deciding_branches(outcome, self.checks.sites),
-            (Fault::Access, Some(failure)) => failure.addresses.clone(),
-            (_, Some(failure)) => failure.values.clone(),
-            (_, None) => Vec::new(),
-        }
-    }
-
     /// Stores among what was reached that wrote to what they were not meant for, the earliest first.
     fn stray_stores(&self, reached: &Reached) -> Vec<Trail> {
         let found = reached.keys().rev().filter_map(|number| self.slice.get(*number));

@@ -1,0 +1,203 @@
+//! Failures that another order of the threads would not have had.
+//!
+//! What the failure depends on leads to reads of memory (`readers`). A replay tells who accessed that memory around them, and
+//! which of these accesses may have come in the wrong order (`analysis::neighbours`). Each such order is changed in what-if
+//! runs (`orders`, `trial`); where that makes the failure go away, the order is the cause (`telling`).
+
+mod deadlock;
+mod orders;
+mod readers;
+mod telling;
+mod trial;
+
+use crate::naming::Naming;
+use crate::predict::known;
+use crate::predict::verdicts::Bench;
+use crate::races::Subject;
+use crate::races::names::Names;
+use crate::races::passes::Passes;
+use crate::recordings::Trouble;
+use crate::study::predict::Known;
+use crate::study::{Study, neighbours};
+use crate::why::endings::ABORT;
+use crate::why::sites::Sites;
+use analysis::neighbours::{Candidate, History, Watched, candidates, joined, patterns};
+use analysis::predict::Explored;
+use analysis::races::Instance;
+use readers::Reader;
+use session::rerun::{Ending, Outcome};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use telling::Case;
+use trace::finding::{Finding, Findings};
+use trial::Court;
+
+/// So many candidates are tried out.
+const MOST_TRIED: usize = 12;
+/// So much contended memory is watched besides, in pieces of this size.
+const MOST_LINES: usize = 32;
+const LONGEST_LINE: u64 = 64;
+const WORD: usize = 8;
+/// Of the same instructions, so many times are tried.
+const MOST_TIMES: usize = 3;
+
+/// What other orders have shown.
+pub struct Examined {
+    /// Proved, or else a suspicion.
+    pub finding: Option<Finding>,
+    pub is_proved: bool,
+    pub n_runs: usize,
+}
+
+impl Examined {
+    pub fn tell(self, findings: &mut Findings) {
+        let runs = if self.n_runs == 1 { "run" } else { "runs" };
+        findings.summary.text = Some(match self.is_proved {
+            true => format!("In another order the program does not fail. {} what-if {runs}.", self.n_runs),
+            false => {
+                format!("In another order the program goes on beyond the failure. {} what-if {runs}.", self.n_runs)
+            }
+        });
+        findings.notes.push("A run in another order has a schedule of its own from there on.".to_owned());
+        self.finding.into_iter().for_each(|finding| findings.push(finding));
+    }
+}
+
+/// Looks for wrong orders behind one failure.
+pub struct Examiner<'a> {
+    subject: &'a Subject<'a>,
+    names: Names,
+    sites: &'a Sites,
+    court: Court<'a>,
+    known: Known,
+    /// What is synchronisation and what is contended, once somebody has looked.
+    explored: OnceCell<Explored>,
+}
+
+impl<'a> Examiner<'a> {
+    /// Of a recording that ended like this.
+    pub fn new(subject: &'a Subject<'a>, sites: &'a Sites, ending: Ending) -> Examiner<'a> {
+        let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
+        let names = Names::new(subject.recorded.space.clone(), naming);
+        let known = known(&passes(subject, &names));
+        Examiner { subject, names, sites, court: Court::new(subject, ending), known, explored: OnceCell::new() }
+    }
+
+    fn passes(&self) -> Passes<'_> {
+        passes(self.subject, &self.names)
+    }
+
+    fn bench(&self) -> Bench<'_> {
+        Bench { subject: self.subject, names: &self.names }
+    }
+
+    fn examined(&self, finding: Option<Finding>, is_proved: bool) -> Examined {
+        Examined { finding, is_proved, n_runs: self.court.n_runs() }
+    }
+
+    /// A run that crashed. What a check noticed in the end may have gone wrong long before.
+    pub fn crash(&self, outcome: &Outcome) -> Result<Examined, Trouble> {
+        let examined = self.around(outcome, outcome)?;
+        let is_noticed = matches!(outcome.ending, Ending::Killed { signal: ABORT, .. });
+        if examined.is_proved || !is_noticed {
+            return Ok(examined);
+        }
+        let races = self.races(outcome)?;
+        Ok(if races.is_proved { races } else { examined })
+    }
+
+    /// Around what a run depended on where it ended: in the failure, or before a thread waits for ever.
+    pub fn around(&self, outcome: &Outcome, failed: &Outcome) -> Result<Examined, Trouble> {
+        let mut readers = readers::of(outcome, self.sites);
+        // What the C library keeps to itself is its own affair.
+        readers.retain(|reader| !self.names.is_in_c_library(reader.watched.address));
+        let histories = self.histories(readers.iter().map(|reader| reader.watched).collect())?;
+        Ok(self.try_out(likely(&readers, &histories), failed))
+    }
+
+    /// Around all that races, which may have kept a thread from what the failure misses.
+    pub fn races(&self, outcome: &Outcome) -> Result<Examined, Trouble> {
+        let seen = self.passes().look()?;
+        let instances = seen.found.races.iter().flat_map(|race| &race.instances);
+        let own = instances.filter(|instance| !self.names.is_in_c_library(instance.address));
+        let watched =
+            |instance: &Instance| Watched { address: instance.address, size: instance.first.size.max(1).into() };
+        let histories = self.histories(own.map(watched).collect())?;
+        Ok(self.try_out(unserial(&histories), outcome))
+    }
+
+    fn try_out(&self, found: Vec<(&History, Candidate<'_>)>, outcome: &Outcome) -> Examined {
+        let mut suspected = None;
+        for (history, candidate) in found.iter().take(MOST_TRIED) {
+            let tried = self.court.try_out(candidate);
+            let told = || telling::finding(&Case { history, candidate, tried: &tried, outcome }, &self.bench());
+            if tried.is_proved() {
+                return self.examined(Some(told()), true);
+            }
+            if suspected.is_none() && tried.best().is_some() {
+                suspected = Some(told());
+            }
+        }
+        self.examined(suspected, false)
+    }
+
+    fn histories(&self, watched: BTreeSet<Watched>) -> Result<Vec<History>, Trouble> {
+        if watched.is_empty() {
+            return Ok(Vec::new());
+        }
+        let explored = match self.explored.get() {
+            Some(explored) => explored,
+            None => {
+                let explored: Explored = self.passes().ask(Study::Explore(self.known.clone()))?;
+                self.explored.get_or_init(|| explored)
+            }
+        };
+        let others = contended(explored).filter(|watched| !self.names.is_in_c_library(watched.address));
+        let watched: BTreeSet<Watched> = watched.into_iter().chain(others).collect();
+        let watched = watched.into_iter().collect();
+        let surveyed = explored.surveyed.clone();
+        self.passes().ask(Study::Histories(neighbours::Subject { watched, surveyed, known: self.known.clone() }))
+    }
+}
+
+fn passes<'a>(subject: &'a Subject<'_>, names: &'a Names) -> Passes<'a> {
+    let allocators = &subject.allocating.allocators;
+    Passes { folder: subject.recording.folder(), log: subject.log, names, allocators }
+}
+
+/// Memory that threads contend for: what they do there may belong together with what they do elsewhere.
+fn contended(explored: &Explored) -> impl Iterator<Item = Watched> {
+    let lines = explored.contended.places.ranges().filter(|(_, size)| *size <= LONGEST_LINE).take(MOST_LINES);
+    lines.flat_map(|(start, size)| {
+        (start..start + size).step_by(WORD).map(|address| Watched { address, size: WORD as u64 })
+    })
+}
+
+/// What may have come in the wrong order, each once; where two pieces of memory tell more than one, both.
+fn likely<'a>(readers: &[Reader], histories: &'a [History]) -> Vec<(&'a History, Candidate<'a>)> {
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
+    for reader in readers {
+        let Some(history) = histories.iter().find(|history| history.watched == reader.watched) else { continue };
+        for candidate in candidates(history, reader.thread, reader.pc, reader.value) {
+            if known.insert((candidate.interloper().number, candidate.last.number)) {
+                let both = Some(&candidate).filter(|candidate| !candidate.is_race());
+                found.extend(both.and_then(|candidate| joined(candidate, histories)).map(|both| (history, both)));
+                found.push((history, candidate));
+            }
+        }
+    }
+    found
+}
+
+/// What is not as if one thread had come after the other; of the same instructions, the latest times.
+fn unserial(histories: &[History]) -> Vec<(&History, Candidate<'_>)> {
+    let mut times: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    let all = histories.iter().flat_map(|history| patterns(history).into_iter().map(move |found| (history, found)));
+    all.filter(|(_, candidate)| {
+        let time = times.entry((candidate.interloper().deed.pc, candidate.last.deed.pc)).or_default();
+        *time += 1;
+        *time <= MOST_TIMES
+    })
+    .collect()
+}
