@@ -1,10 +1,12 @@
 //! `whodunit pairs`: a failing run against passing ones.
 //!
 //! Runs come from recordings that users name, or from schedules of a program (`gather`). Each is replayed and heard
-//! (`hearing`); what the comparison blames becomes findings (`verdicts`).
+//! (`hearing`); what the comparison blames is tried out (`trial`, by `plans`) and becomes findings (`verdicts`).
 
 mod gather;
 mod hearing;
+mod plans;
+mod trial;
 mod verdicts;
 
 use crate::findings_output;
@@ -112,6 +114,9 @@ pub struct Arguments {
     /// How runs are compared
     #[arg(long, value_name = "METHOD", value_enum, default_value_t, conflicts_with = "procedure")]
     method: Method,
+    /// Try other orders of at most so many suspects by what-if runs; 0 tries none
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    prove: usize,
     #[command(flatten)]
     output: findings_output::OutputArguments,
     /// The program, searched in PATH unless it has a slash, and its arguments
@@ -139,8 +144,7 @@ struct Case {
     failure: Option<String>,
     /// What was done to get the runs.
     story: String,
-    /// Where the passing runs are kept, if they were gathered.
-    #[expect(dead_code, reason = "the recordings are there as long as this is")]
+    /// Where the passing runs are kept, if they were gathered: the recordings are there as long as this is.
     ground: Option<Ground>,
 }
 
@@ -228,7 +232,7 @@ fn judge(case: &Case, arguments: &Arguments) -> Result<Findings, Trouble> {
     if found.is_empty() && arguments.procedure().is_none() {
         found = rare(&case.runs);
     }
-    verdicts::judge(&mut findings, &found, case)?;
+    verdicts::judge(&mut findings, &found, case, arguments.prove)?;
     Ok(findings)
 }
 

@@ -35,7 +35,7 @@ struct Facts {
     /// As the first run told that had it; the failing one, if that has it.
     places: Vec<u64>,
     /// When it first came in the first passing run that has it.
-    passing_order: Option<u64>,
+    passing: Option<Occurrence>,
 }
 
 /// One run's pairs.
@@ -72,7 +72,7 @@ impl Runs {
 
     pub fn add_passing(&mut self, run: &Collected) {
         let pairs = self.run_pairs(run, |facts, pair| {
-            facts.passing_order.get_or_insert(pair.first.tail.order);
+            facts.passing.get_or_insert(pair.first);
         });
         self.passing.push(pairs);
     }
@@ -105,7 +105,7 @@ impl Runs {
         let fresh = self.facts.len() as PairId;
         let id = *self.ids.entry(key).or_insert(fresh);
         if id == fresh {
-            self.facts.push(Facts { key, places: pair.places.clone(), passing_order: None });
+            self.facts.push(Facts { key, places: pair.places.clone(), passing: None });
         }
         id
     }
@@ -142,8 +142,13 @@ impl Runs {
         self.first.get(&id)
     }
 
-    pub fn passing_order(&self, id: PairId) -> Option<u64> {
-        self.facts[id as usize].passing_order
+    /// The same in the first passing run that has it.
+    pub fn first_in_passing(&self, id: PairId) -> Option<&Occurrence> {
+        self.facts[id as usize].passing.as_ref()
+    }
+
+    pub(super) fn passing_order(&self, id: PairId) -> Option<u64> {
+        self.first_in_passing(id).map(|first| first.tail.order)
     }
 
     pub fn is_in_failure(&self, key: PairKey) -> bool {

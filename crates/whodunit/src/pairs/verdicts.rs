@@ -1,6 +1,8 @@
 //! From suspects in numbers to findings.
 
 use super::Case;
+use super::plans::Act;
+use super::trial::{Proof, Trials};
 use crate::naming::Memory;
 use crate::races::names::Names;
 use crate::recordings::Trouble;
@@ -10,7 +12,7 @@ use analysis::pairs::falcon::Ranked;
 use analysis::pairs::{BugType, Couple, Deed, End, Level, Missing, Moment, PairId, Runs, Suspect};
 use std::collections::BTreeSet;
 use trace::finding::{
-    Address, Cause, Class, Evidence, Failure, Finding, Findings, Next, Place, Side, Step, Thread, Variable,
+    Address, Cause, Class, Evidence, Failure, Finding, Findings, Next, Place, Side, Status, Step, Thread, Variable,
 };
 
 /// More findings than these help nobody; the rest is counted.
@@ -27,7 +29,15 @@ struct Part {
     end: End,
     /// When it came in the failing run, if it did.
     moment: Option<Moment>,
+    /// Who makes it, here or in a passing run.
+    thread: Option<u32>,
     address: u64,
+}
+
+impl Part {
+    fn at(end: End, moment: Moment, address: u64) -> Part {
+        Part { end, moment: Some(moment), thread: Some(moment.thread), address }
+    }
 }
 
 /// How the parts of a charge belong together.
@@ -52,11 +62,12 @@ struct Charge {
 }
 
 /// Adds what is to blame to the findings.
-pub fn judge(findings: &mut Findings, suspects: &[Suspect], case: &Case) -> Result<(), Trouble> {
+/// Those that a what-if run has shown come first, of which at most `most_trials` are made.
+pub fn judge(findings: &mut Findings, suspects: &[Suspect], case: &Case, most_trials: usize) -> Result<(), Trouble> {
     let names = case.failing.names();
     let court = Court { case, names: &names };
     let charges: Vec<Charge> = suspects.iter().take(MOST_TOLD).map(|suspect| court.charge(suspect)).collect();
-    court.pass_sentence(findings, &charges)?;
+    court.pass_sentence(findings, &charges, Trials::new(case, most_trials))?;
     findings.summary.left_out = (suspects.len() - charges.len()) as u64;
     Ok(())
 }
@@ -69,7 +80,7 @@ pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Cas
     let charge = |ranked: &Ranked<'_>| {
         let ends = ranked.seen.pattern.0.iter().zip(&ranked.seen.moments);
         let parts: Vec<Part> =
-            ends.map(|(end, moment)| Part { end: *end, moment: Some(*moment), address: ranked.seen.address }).collect();
+            ends.map(|(end, moment)| Part::at(*end, *moment, ranked.seen.address)).collect();
         let is_pair = parts.len() == 2;
         let (score, times) = (ranked.score, ranked.in_passing);
         Charge {
@@ -80,7 +91,7 @@ pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Cas
         }
     };
     let charges: Vec<Charge> = ranked.iter().take(MOST_TOLD).map(charge).collect();
-    court.pass_sentence(findings, &charges)?;
+    court.pass_sentence(findings, &charges, Trials::new(case, 0))?;
     findings.summary.left_out = (ranked.len() - charges.len()) as u64;
     Ok(())
 }
@@ -89,7 +100,7 @@ fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
     let ends = |id: PairId| {
         let (key, first) = (runs.key(id), runs.first(id));
         let address = first.map_or_else(|| place(runs, id), |first| first.address);
-        let part = |end, moment| Part { end, moment, address };
+        let part = |end, moment: Option<Moment>| Part { end, moment, thread: moment.map(|moment| moment.thread), address };
         [part(key.head, first.map(|first| first.head)), part(key.tail, first.map(|first| first.tail))]
     };
     match *suspect {
@@ -97,7 +108,10 @@ fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
         Suspect::Between { into, back } => ends(into).into_iter().chain([ends(back)[1]]).collect(),
         Suspect::Missing(Missing { original, reversed, .. }) => {
             let address = place(runs, original);
-            [reversed.head, reversed.tail].map(|end| Part { end, moment: None, address }).to_vec()
+            let (tail_thread, head_thread) =
+                runs.first_in_passing(original).map(|first| first.direction()).unzip();
+            let part = |end, thread| Part { end, moment: None, thread, address };
+            vec![part(reversed.head, head_thread), part(reversed.tail, tail_thread)]
         }
         Suspect::Couple(Couple { first, second }, _) => {
             let mut parts: Vec<Part> = ends(first).into_iter().chain(ends(second)).collect();
@@ -196,19 +210,47 @@ impl Court<'_> {
     }
 
     /// Makes a finding of each charge, with stacks and names.
-    fn pass_sentence(&self, findings: &mut Findings, charges: &[Charge]) -> Result<(), Trouble> {
+    fn pass_sentence(
+        &self,
+        findings: &mut Findings,
+        charges: &[Charge],
+        mut trials: Trials<'_>,
+    ) -> Result<(), Trouble> {
         let mut circumstances = circumstances(charges, self.case)?.circumstances.into_iter();
+        let mut found = Vec::new();
         for charge in charges {
-            let shown = charge.parts.iter().map(|part| self.shown(*part, circumstances.next().flatten()));
-            findings.push(self.finding(charge, &shown.collect::<Vec<_>>()));
+            let known: Vec<Option<Circumstance>> =
+                charge.parts.iter().map(|_| circumstances.next().flatten()).collect();
+            let proof = self.acts(charge, &known).and_then(|acts| trials.try_out(&acts));
+            let shown = charge.parts.iter().zip(known).map(|(part, circumstance)| self.shown(*part, circumstance));
+            found.push(self.finding(charge, &shown.collect::<Vec<_>>(), proof));
         }
+        found.sort_by_key(|finding| finding.status() == Status::Suspected);
+        found.into_iter().for_each(|finding| findings.push(finding));
         findings.summary.text = Some(self.case.story.clone());
         findings.notes = NOTES.map(str::to_owned).to_vec();
         Ok(())
     }
 
-    fn finding(&self, charge: &Charge, shown: &[Shown]) -> Finding {
-        let mut finding = Finding::suspected(charge.class, &title(charge.form, shown));
+    /// The parts as a plan tells them; nothing if it cannot. Arrivals in the C library are not counted as they come, since what
+    /// allocators call is not told.
+    fn acts(&self, charge: &Charge, known: &[Option<Circumstance>]) -> Option<Vec<Act>> {
+        let act = |(part, known): (&Part, &Option<Circumstance>)| {
+            let counted = known.as_ref().map_or(0, |known| known.time);
+            // What the failing run did not come to is met when it first comes.
+            let time = if part.moment.is_some() { counted } else { 1 };
+            let can_be_told = time > 0 && !self.names.is_in_c_library(part.end.pc);
+            Some(Act { thread: part.thread?, pc: part.end.pc, time }).filter(|_| can_be_told)
+        };
+        charge.parts.iter().zip(known).map(act).collect()
+    }
+
+    fn finding(&self, charge: &Charge, shown: &[Shown], proof: Option<Proof>) -> Finding {
+        let title = title(charge.form, shown);
+        let mut finding = match &proof {
+            Some(proof) => Finding::proved(charge.class, &title, &proof.command),
+            None => Finding::suspected(charge.class, &title),
+        };
         for part in shown {
             let place = part.stack.first().cloned().unwrap_or_default();
             let thread = part.part.moment.map(|moment| moment.thread);
@@ -229,6 +271,11 @@ impl Court<'_> {
             process: Some(self.case.failing.log),
             ..Evidence::default()
         };
+        if let Some(proof) = proof {
+            finding.grounds.push(proof.ground);
+            let (recording, process) = (Some(proof.recording), Some(proof.process));
+            finding.evidence = Evidence { recording, process, plan: serde_json::to_value(&proof.plan).ok(), seed: None };
+        }
         finding.next = self.next();
         finding
     }
