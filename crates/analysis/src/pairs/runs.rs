@@ -2,7 +2,7 @@
 
 use super::End;
 use super::collect::{Collected, Occurrence, SeenPair};
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use trace::stream::Thread;
@@ -44,6 +44,8 @@ pub(super) struct RunPairs {
     pub present: RoaringBitmap,
     /// Of each pair that is present, in the order of their numbers.
     pub directions: Vec<DirectionsId>,
+    /// Instructions whose accesses it made.
+    pub executed: RoaringTreemap,
 }
 
 /// A failing run, and the passing runs that it is compared with.
@@ -57,17 +59,22 @@ pub struct Runs {
     pub(super) passing: Vec<RunPairs>,
     /// When the failing run's pairs first came.
     first: FxHashMap<PairId, Occurrence>,
-    /// Instructions whose accesses the failing run made, in ascending order.
-    executed: Vec<u64>,
+    /// The pairs of further failing runs, which have a say in what is told first.
+    further: Vec<RoaringBitmap>,
 }
 
 impl Runs {
     pub fn new(failing: &Collected) -> Runs {
         let mut runs = Runs::default();
         runs.failing = runs.run_pairs(failing, |_, _| {});
-        runs.executed = failing.executed.clone();
         runs.first = failing.pairs.iter().map(|pair| (runs.ids[&key_of(pair)], pair.first)).collect();
         runs
+    }
+
+    /// Another run that failed. What is to blame is looked for in the first one.
+    pub fn add_failing(&mut self, run: &Collected) {
+        let pairs = self.run_pairs(run, |_, _| {});
+        self.further.push(pairs.present);
     }
 
     pub fn add_passing(&mut self, run: &Collected) {
@@ -97,7 +104,7 @@ impl Runs {
         // A hand-made run may name a pair twice.
         numbered.dedup_by_key(|(id, _)| *id);
         let (ids, directions): (Vec<PairId>, Vec<DirectionsId>) = numbered.into_iter().unzip();
-        RunPairs { present: ids.into_iter().collect(), directions }
+        RunPairs { present: ids.into_iter().collect(), directions, executed: run.executed.iter().copied().collect() }
     }
 
     fn intern(&mut self, pair: &SeenPair) -> PairId {
@@ -157,7 +164,33 @@ impl Runs {
 
     /// Whether the failing run made an access of an instruction.
     pub fn has_executed(&self, pc: u64) -> bool {
-        self.executed.binary_search(&pc).is_ok()
+        self.failing.executed.contains(pc)
+    }
+
+    /// Whether any passing run made the accesses of both ends: only such a run can tell that a pair is uncommon. The releases of
+    /// blocks are not known by instruction, so nobody can tell.
+    pub(super) fn is_in_reached_code(&self, id: PairId) -> bool {
+        let key = self.key(id);
+        let ends = [key.head.pc, key.tail.pc];
+        let reaches = |run: &RunPairs| ends.iter().all(|pc| !self.has_executed(*pc) || run.executed.contains(*pc));
+        self.passing.iter().any(reaches)
+    }
+
+    /// How many of the further failing runs have a pair.
+    pub(super) fn times_in_further_failures(&self, id: PairId) -> usize {
+        self.further.iter().filter(|present| present.contains(id)).count()
+    }
+
+    pub fn n_further_failures(&self) -> usize {
+        self.further.len()
+    }
+
+    /// What is found with the first passing runs alone.
+    pub fn with_first<T>(&mut self, number: usize, find: impl FnOnce(&Runs) -> T) -> T {
+        let rest = self.passing.split_off(number.min(self.passing.len()));
+        let found = find(self);
+        self.passing.extend(rest);
+        found
     }
 
     /// How many passing runs have a pair.

@@ -1,17 +1,29 @@
 //! Plans that bring the accesses of a suspect about in another order, or in just this one.
 
+use crate::study::entrances::{Arrival, TakenLock};
 use session::rerun::{Left, Passage, Plan, Point, Step};
 use std::collections::BTreeSet;
 
 /// How many clock events a run may take after it has left the recording.
 const LIMIT: u64 = 100_000_000;
 
-/// An access: which arrival of a thread at an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An access of a thread: its instruction, or the call of a library that makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
     pub thread: u32,
-    pub pc: u64,
-    pub time: u64,
+    pub at: Arrival,
+    /// What the thread holds then, the first taken first.
+    pub locks: Vec<TakenLock>,
+}
+
+impl Act {
+    /// Where the thread is to be held, so that the other one can come to its own act: before it, or before the first lock that
+    /// both need.
+    fn entrance(&self, other: &Act) -> Arrival {
+        let is_needed = |lock: &&TakenLock| other.locks.iter().any(|theirs| theirs.object == lock.object);
+        let barrier = self.locks.iter().find(is_needed).map(|lock| lock.call);
+        barrier.filter(|call| call.time > 0).unwrap_or(self.at)
+    }
 }
 
 /// Plans for the run that has these acts in this order, by which those of one thread come before all of the other's: each
@@ -21,7 +33,7 @@ pub struct Act {
 pub fn apart(acts: &[Act]) -> Vec<(u32, Plan)> {
     let threads: BTreeSet<u32> = acts.iter().map(|act| act.thread).collect();
     let Some(first) = acts.first().filter(|_| threads.len() == 2) else { return Vec::new() };
-    let (ours, theirs): (Vec<Act>, Vec<Act>) = acts.iter().partition(|act| act.thread == first.thread);
+    let (ours, theirs): (Vec<&Act>, Vec<&Act>) = acts.iter().partition(|act| act.thread == first.thread);
     let is_interrupted = acts.last().is_some_and(|last| last.thread == first.thread) || {
         // Both threads' acts may cross.
         let their_first = acts.iter().position(|act| act.thread != first.thread);
@@ -37,7 +49,7 @@ pub fn apart(acts: &[Act]) -> Vec<(u32, Plan)> {
 /// A plan that brings the acts about in just this order.
 pub fn in_order(acts: &[Act]) -> Plan {
     let changes = acts.windows(2).filter(|acts| acts[0].thread != acts[1].thread);
-    plan(changes.map(|acts| hold(acts[1], acts[0])).collect())
+    plan(changes.map(|acts| hold(&acts[1], &acts[0])).collect())
 }
 
 /// Leaves the recording at the same point and changes nothing else: whatever this does to a run, the order of the acts has
@@ -53,13 +65,10 @@ pub fn without_the_order(left: &Left) -> Plan {
     plan(vec![Step::Follow(point)])
 }
 
-fn hold(held: Act, other: Act) -> Step {
-    Step::Hold {
-        thread: held.thread,
-        before: format!("{:#x}", held.pc),
-        time: held.time,
-        until: Passage { thread: other.thread, passes: format!("{:#x}", other.pc), time: other.time },
-    }
+fn hold(held: &Act, other: &Act) -> Step {
+    let entrance = held.entrance(other);
+    let until = Passage { thread: other.thread, passes: format!("{:#x}", other.at.pc), time: other.at.time };
+    Step::Hold { thread: held.thread, before: format!("{:#x}", entrance.pc), time: entrance.time, until }
 }
 
 fn plan(steps: Vec<Step>) -> Plan {
@@ -71,7 +80,7 @@ mod tests {
     use super::*;
 
     fn act(thread: u32, pc: u64) -> Act {
-        Act { thread, pc, time: pc }
+        Act { thread, at: Arrival { pc, time: pc }, locks: Vec::new() }
     }
 
     /// Who is held where, until who has passed what.
@@ -92,9 +101,10 @@ mod tests {
     #[test]
     fn a_pair_is_turned_round() {
         let plans = apart(&[act(2, 1), act(3, 2)]);
-        assert_eq!(plans.iter().map(|(held, plan)| (*held, holds(plan))).collect::<Vec<_>>(), [(2, vec![step(
-            2, "0x1", 3, "0x2"
-        )])]);
+        assert_eq!(
+            plans.iter().map(|(held, plan)| (*held, holds(plan))).collect::<Vec<_>>(),
+            [(2, vec![step(2, "0x1", 3, "0x2")])]
+        );
     }
 
     #[test]
@@ -103,6 +113,15 @@ mod tests {
         let plans: Vec<_> = apart(&acts).iter().map(|(_, plan)| holds(plan)).collect();
         assert_eq!(plans, [vec![step(3, "0x2", 2, "0x3")], vec![step(2, "0x1", 3, "0x2")]]);
         assert_eq!(holds(&in_order(&acts)), [step(3, "0x2", 2, "0x1"), step(2, "0x3", 3, "0x2")]);
+    }
+
+    #[test]
+    fn a_thread_is_held_before_the_lock_that_the_other_needs() {
+        let lock = |object, pc| TakenLock { object, call: Arrival { pc, time: 1 } };
+        let first = Act { locks: vec![lock(7, 0xa), lock(8, 0xb)], ..act(2, 1) };
+        let second = Act { locks: vec![lock(8, 0xc)], ..act(3, 2) };
+        let plans = apart(&[first, second]);
+        assert_eq!(holds(&plans[0].1), [step(2, "0xb", 3, "0x2")]);
     }
 
     #[test]

@@ -95,8 +95,9 @@ impl<'a> Trials<'a> {
         let recording = self.keep(passing)?;
         let (name, process) = (crate::races::user_name(recording.folder()), passing.log);
         let how = outcomes::failure(&outcome).text;
-        let ground =
-            format!("A what-if run of a passing run made the accesses in this order: it failed ({how}), and passes otherwise.");
+        let ground = format!(
+            "A what-if run of a passing run made the accesses in this order: it failed ({how}), and passes otherwise."
+        );
         let command = outcomes::command(&recording, &name, process, &plan);
         Some(Proof { plan, command, recording: name, process, ground })
     }
@@ -116,7 +117,11 @@ impl<'a> Trials<'a> {
             (Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::Stopped {}, _) => None,
             (Ending::Killed { .. } | Ending::Deadlock {}, Some(_)) => Some(true),
             (Ending::Exited { status }, Some(ground)) => {
-                if *status == 0 { checked(ground, outcome) } else { Some(true) }
+                if *status == 0 {
+                    checked(ground, outcome)
+                } else {
+                    Some(true)
+                }
             }
             (_, None) => self.is_like_the_failing_run(outcome),
         }
