@@ -44,7 +44,7 @@ pub use iterations::coupled_by_loops;
 pub use nesting::{Iteration, LoopsAround};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use runs::{Direction, PairId, PairKey, Runs};
-pub use suspects::{Procedure, Suspect, narrowing, rare, sharpen, suspects};
+pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, sharpen, suspects};
 
 use serde::{Deserialize, Serialize};
 

@@ -17,7 +17,7 @@ use crate::recordings::{Trouble, conclude};
 use crate::{pack, usage_error};
 use analysis::pairs::falcon::ranked;
 use analysis::pairs::{
-    Level, Procedure, Runs, Suspect, coupled_by_loops, narrowing, rare, sharpen, suspects, turning_couples,
+    Level, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, narrowing, rare, sharpen, suspects, turning_couples,
 };
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
@@ -241,7 +241,7 @@ fn judge(mut case: Case, arguments: &Arguments) -> Result<Findings, Trouble> {
         return Ok(findings);
     }
     let mut found = blamed(&case, false, arguments)?;
-    if found.is_empty() && case.failing.recorded.threads.len() > 3 {
+    if found.is_empty() {
         found = two_by_two(&mut case, arguments)?;
     }
     sharpen(&case.runs, &mut found);
@@ -301,6 +301,8 @@ fn by_loops(case: &Case, two_by_two: bool, arguments: &Arguments) -> Result<Vec<
     let manner = Manner { looping_sites, two_by_two };
     let failing = case.failing.hear(&manner)?;
     let passing = hearing::hear_all(&case.passing, &case.failing, &manner, arguments.jobs()).runs;
-    let found = coupled_by_loops(&case.runs, &failing, &passing);
+    // Threads two by two are the last resort: there, luck of single runs is not believed.
+    let most = if two_by_two { passing.len() / SELDOM } else { 0 };
+    let found = coupled_by_loops(&case.runs, &failing, &passing, most);
     Ok(found.into_iter().map(|couple| Suspect::Couple(couple, Level::Loop)).collect())
 }

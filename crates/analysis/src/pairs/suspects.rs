@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// A pair is rare if not more than one passing run in so many has it.
-const SELDOM: usize = 5;
+pub const SELDOM: usize = 5;
 /// After how many passing runs it is of interest what is left.
 const STEPS: [usize; 12] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100];
 

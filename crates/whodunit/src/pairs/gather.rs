@@ -63,6 +63,9 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     let mut schedules = Schedules::new(&ground, arguments, length)?;
     let passing = schedules.pass(&mut runs, &failing)?;
     let n_failed = schedules.failed();
+    if runs.n_passing() == 0 && STOP.load(Ordering::SeqCst) {
+        return Err(trouble(NoRun::Stopped));
+    }
     if runs.n_passing() == 0 {
         let sentence = format!("all of {n_failed} further schedules failed too, so there is nothing to compare with");
         return Ok(Gathered::Nothing(sentence, status::MACHINE));

@@ -71,11 +71,13 @@ impl<'a> Trials<'a> {
             let is_proof = has_come && self.differs_from_counterpart(run, &outcome, false);
             is_proof.then_some((plan, outcome))
         })?;
-        let left = outcome.left.map_or_else(String::new, |left| format!(", at {}", left.place));
-        let ground = format!(
-            "A what-if run of the failing run held a thread until the other was past{left}: the program passed. It fails if \
-             nobody is held there."
-        );
+        let ground = outcome.left.map_or_else(String::new, |left| {
+            let (thread, place) = (left.thread, left.place);
+            format!(
+                "A what-if run of the failing run held thread {thread} at {place} until the other one was past: the program \
+                 passed. From the same point on, it failed when nobody was held."
+            )
+        });
         let (name, process) = (failing.name(), failing.log);
         let command = outcomes::command(&failing.recording, &name, process, &plan);
         Some(Proof { plan, command, recording: name, process, ground })
@@ -96,7 +98,7 @@ impl<'a> Trials<'a> {
         let (name, process) = (crate::races::user_name(recording.folder()), passing.log);
         let how = outcomes::failure(&outcome).text;
         let ground = format!(
-            "A what-if run of a passing run made the accesses in this order: it failed ({how}), and passes otherwise."
+            "A what-if run of a passing run made the accesses in this order: it failed ({how}), and else it passed."
         );
         let command = outcomes::command(&recording, &name, process, &plan);
         Some(Proof { plan, command, recording: name, process, ground })

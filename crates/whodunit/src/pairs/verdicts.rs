@@ -34,8 +34,8 @@ struct Charge {
     grounds: Vec<String>,
 }
 
-/// Adds what is to blame to the findings: suspects, those first that a what-if run has shown. If it shows none of them, but one
-/// of the unlikely ones, that is to blame instead. `most` of each are tried.
+/// Adds what is to blame to the findings: suspects, those first that a what-if run has shown; or the unlikely ones alone that it
+/// has shown, since these are simpler. `most` of each are tried.
 pub fn judge(
     findings: &mut Findings,
     (suspects, unlikely): (&[Suspect], &[Suspect]),
@@ -44,16 +44,14 @@ pub fn judge(
 ) -> Result<(), Trouble> {
     let names = case.failing.names();
     let court = Court { case, names: &names };
-    let charges: Vec<Charge> = suspects.iter().take(MOST_TOLD).map(|suspect| court.charge(suspect)).collect();
-    let mut found = court.tried(&charges, most)?;
-    let is_proved = |finding: &Finding| finding.status() == Status::Proved;
-    findings.summary.left_out = (suspects.len() - charges.len()) as u64;
-    if !found.iter().any(is_proved) {
-        let charges: Vec<Charge> = unlikely.iter().take(most).map(|suspect| court.charge(suspect)).collect();
-        let proved: Vec<Finding> = court.tried(&charges, most)?.into_iter().filter(is_proved).collect();
-        if !proved.is_empty() {
-            (found, findings.summary.left_out) = (proved, 0);
-        }
+    let charges = |suspects: &[Suspect], most: usize| {
+        suspects.iter().take(most).map(|suspect| court.charge(suspect)).collect::<Vec<_>>()
+    };
+    let mut found = court.tried(&charges(unlikely, most), most)?;
+    found.retain(|finding| finding.status() == Status::Proved);
+    if found.is_empty() {
+        found = court.tried(&charges(suspects, MOST_TOLD), most)?;
+        findings.summary.left_out = suspects.len().saturating_sub(MOST_TOLD) as u64;
     }
     court.pass_sentence(findings, found);
     Ok(())
@@ -314,7 +312,7 @@ impl Court<'_> {
                 let how = match level {
                     Level::Pc => "never together",
                     Level::Tid => "never from one thread to another and back",
-                    Level::Loop => "never so with regard to the iterations of loops",
+                    Level::Loop => "never or hardly ever so with regard to the iterations of loops",
                 };
                 format!(
                     "Procedure III: of {all} passing runs, {one} have the one pair and {other} the other, but {how}."
