@@ -34,8 +34,8 @@ struct Charge {
     grounds: Vec<String>,
 }
 
-/// Adds what is to blame to the findings: suspects, those first that a what-if run has shown; or the unlikely ones alone that it
-/// has shown, since these are simpler. `most` of each are tried.
+/// Adds what is to blame to the findings: the unlikely ones that a what-if run has shown, since these are simpler; else the suspects
+/// that it has shown; else all suspects. `most` of each are tried.
 pub fn judge(
     findings: &mut Findings,
     (suspects, unlikely): (&[Suspect], &[Suspect]),
@@ -51,7 +51,10 @@ pub fn judge(
     found.retain(|finding| finding.status() == Status::Proved);
     if found.is_empty() {
         found = court.tried(&charges(suspects, MOST_TOLD), most)?;
-        findings.summary.left_out = suspects.len().saturating_sub(MOST_TOLD) as u64;
+        let n_proved = found.iter().filter(|finding| finding.status() == Status::Proved).count();
+        // What is proved explains the failure, and most else comes of it.
+        found.truncate(if n_proved > 0 { n_proved } else { MOST_TOLD });
+        findings.summary.left_out = (suspects.len() - found.len()) as u64;
     }
     court.pass_sentence(findings, found);
     Ok(())
