@@ -1,7 +1,7 @@
 //! How threads came to where they are, in terms that plans know: by which calls, and with which locks.
 
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use trace::stream::{Event, Thread};
 
 /// Which arrival of a thread at an instruction, counted from 1; 0 if nobody has counted.
@@ -20,8 +20,8 @@ pub struct TakenLock {
 
 #[derive(Default)]
 pub struct Entrances {
-    /// Each thread's last call with a return address. Nobody asks for their order.
-    calls: HashMap<(Thread, u64), Arrival>,
+    /// Each thread's last call with a return address.
+    calls: BTreeMap<(Thread, u64), Arrival>,
     locks: BTreeMap<Thread, Vec<TakenLock>>,
 }
 
