@@ -33,7 +33,7 @@ static void push_back(struct list *to, struct node *node)
     else
         to->head = node;
     to->tail = node; /* guilty: push */
-    to->size++;
+    to->size++; /* guilty: grow */
     pthread_mutex_unlock(&to->lock);
 }
 
@@ -44,7 +44,7 @@ static struct node *pop_front(struct list *from)
     from->head = node->next;
     if (!from->head)
         from->tail = NULL;
-    from->size--;
+    from->size--; /* guilty: shrink */
     pthread_mutex_unlock(&from->lock);
     return node;
 }

@@ -18,7 +18,8 @@
 //! - Threads are compared by how they change places in a couple, not by number: workers that share code are alike.
 //! - Procedure II leaves out pairs whose reverse the failing run has, since then it did not end too soon for them; and those of
 //!   which it has not come to the access that would be the reverse's head, since that cannot have made it fail.
-//! - Where all procedures find nothing, pairs that hardly any passing run has are suspects, the rarest first.
+//! - Where all procedures find nothing, every two threads are looked at as if there were no others.
+//! - Where that does not help either, pairs that hardly any passing run has are suspects, the rarest first.
 //! - A release of a block writes the bytes of the block that were accessed before.
 //!
 //! May miss: bugs of more than two pairs; failures whose order passing runs had too, by luck. May wrongly report: pairs so
@@ -34,6 +35,7 @@ mod nesting;
 mod procedures;
 mod runs;
 mod suspects;
+mod two_by_two;
 
 pub use bug_types::BugType;
 pub use collect::{Collected, Collector, Moment, Occurrence, Placed, Scope, SeenPair};
@@ -42,7 +44,7 @@ pub use iterations::coupled_by_loops;
 pub use nesting::{Iteration, LoopsAround};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use runs::{Direction, PairId, PairKey, Runs};
-pub use suspects::{Procedure, Suspect, rare, suspects};
+pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, sharpen, suspects};
 
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,8 @@
 
 use analysis::pairs::falcon::{Pattern, SeenPattern, Windows, ranked};
 use analysis::pairs::{
-    BugType, Collected, Collector, Couple, Deed, End, Level, PairKey, Runs, Scope, SeenPair, Suspect, coupled,
-    coupled_by_loops, missing_in_failure, only_in_failure, rare, suspects,
+    BugType, Collected, Collector, Couple, Deed, End, Level, PairKey, Procedure, Runs, Scope, SeenPair, Suspect,
+    coupled, coupled_by_loops, missing_in_failure, narrowing, only_in_failure, rare, sharpen, suspects,
 };
 use trace::stream::{Access, AccessKind, Event, Listener, Site};
 
@@ -194,10 +194,52 @@ fn a_loop_hides_a_couple_from_instructions_and_threads() {
     assert_eq!(third_procedure(failing, &passing, Level::Tid), NO_COUPLES);
     let all = runs(failing, &passing);
     let again: Vec<Collected> = passing.iter().map(|run| heard_with_loops(run)).collect();
-    let couples = coupled_by_loops(&all, &heard_with_loops(failing), &again);
+    let couples = coupled_by_loops(&all, &heard_with_loops(failing), &again, 0);
     let texts: Vec<(String, String)> =
         couples.iter().map(|couple| (written(all.key(couple.first)), written(all.key(couple.second)))).collect();
     assert_eq!(texts, [("R5-W2".to_owned(), "W3-R6".to_owned())]);
+    let lucky: Vec<Collected> = again.iter().cloned().chain([heard_with_loops(failing)]).collect();
+    assert_eq!(coupled_by_loops(&all, &heard_with_loops(failing), &lucky, 0), []);
+    assert_eq!(coupled_by_loops(&all, &heard_with_loops(failing), &lucky, 1), couples);
+}
+
+#[test]
+fn what_other_failures_have_too_is_told_first() {
+    let mut all = runs("1:W1x 2:R2x 1:W3y 2:R4y", &["2:R2x 1:W1x 2:R4y 1:W3y"]);
+    let told = |runs: &Runs| {
+        let mut found = suspects(runs, None);
+        sharpen(runs, &mut found);
+        let Suspect::Pair(first) = found[0] else { panic!("{found:?}") };
+        written(runs.key(first))
+    };
+    assert_eq!(told(&all), "W1-R2");
+    all.add_failing(&heard("2:R2x 1:W1x 1:W3y 2:R4y"));
+    assert_eq!(told(&all), "W3-R4");
+}
+
+#[test]
+fn code_that_no_passing_run_has_come_to_is_told_last() {
+    let failing = "1:W1x 2:R9x 1:W3y 2:R4y";
+    assert_eq!(first_procedure(failing, &["2:R4y 1:W3y 1:W1x"]), ["W3-R4", "W1-R9"]);
+    assert_eq!(first_procedure(failing, &["2:R9x 2:R4y 1:W3y 1:W1x"]), ["W1-R9", "W3-R4"]);
+}
+
+#[test]
+fn passing_runs_narrow_what_is_left() {
+    let calm = "2:R2x 1:W1x 2:R4y 1:W3y";
+    let mut all = runs("1:W1x 2:R2x 1:W3y 2:R4y", &[calm, calm, "1:W1x 2:R2x 2:R4y 1:W3y"]);
+    assert_eq!(narrowing(&mut all, Some(Procedure::I)), [(1, 2), (2, 2), (3, 1)]);
+    assert_eq!(all.n_passing(), 3);
+}
+
+#[test]
+fn two_threads_have_pairs_that_a_third_hides() {
+    let run = "1:R1x 2:W2x 3:W3x";
+    let heard = heard_by(Collector::new(Scope::default()).two_by_two(), run);
+    let texts: Vec<String> =
+        heard.pairs.iter().map(|pair| written(PairKey { head: pair.head, tail: pair.tail })).collect();
+    assert_eq!(texts, ["R1-W2", "R1-W3", "W2-W3"]);
+    assert_eq!(pairs(run), ["R1-W2", "W2-W3"]);
 }
 
 #[test]

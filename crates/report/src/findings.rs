@@ -4,6 +4,7 @@
 
 mod classes;
 mod html;
+mod narrowing;
 mod passages;
 mod places;
 mod sarif;

@@ -33,6 +33,9 @@ pub struct Findings {
     pub recording: Option<String>,
     #[serde(default)]
     pub summary: Summary,
+    /// How much was left after so many runs, in ascending order, if somebody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub narrowing: Vec<Narrowing>,
     pub findings: Vec<Finding>,
     /// What this way of looking may miss or wrongly report, one sentence each.
     #[serde(default)]
@@ -58,6 +61,15 @@ pub struct Summary {
     pub text: Option<String>,
 }
 
+/// What a comparison with more and more runs leaves over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Narrowing {
+    /// How many runs it was compared with.
+    pub runs: u64,
+    /// How many may be to blame then.
+    pub suspects: u64,
+}
+
 impl Findings {
     pub const SCHEMA: &str = "whodunit/findings/1";
 
@@ -70,6 +82,7 @@ impl Findings {
             arguments: Vec::new(),
             recording: None,
             summary: Summary::default(),
+            narrowing: Vec::new(),
             findings: Vec::new(),
             notes: Vec::new(),
         }

@@ -143,7 +143,7 @@ impl Store {
     }
 
     /// Replaces the alias at once: whoever resolves it sees the old or the new recording.
-    fn point_latest_to(&self, folder: &Path) -> io::Result<()> {
+    pub fn point_latest_to(&self, folder: &Path) -> io::Result<()> {
         let target = match folder.parent() {
             Some(parent) if parent == self.root => PathBuf::from(folder.file_name().unwrap_or_default()),
             _ => fs::canonicalize(folder)?,

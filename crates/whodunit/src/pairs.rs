@@ -1,34 +1,44 @@
 //! `whodunit pairs`: a failing run against passing ones.
 //!
 //! Runs come from recordings that users name, or from schedules of a program (`gather`). Each is replayed and heard
-//! (`hearing`); what the comparison blames becomes findings (`verdicts`).
+//! (`hearing`); what the comparison blames is tried out (`trial`, by `plans`) and becomes findings
+//! (`verdicts`, in the words of `wording`).
 
 mod gather;
 mod hearing;
+mod plans;
+mod trial;
 mod verdicts;
+mod wording;
 
 use crate::findings_output;
 use crate::hunt::Ground;
 use crate::recordings::{Trouble, conclude};
 use crate::{pack, usage_error};
 use analysis::pairs::falcon::ranked;
-use analysis::pairs::{Level, Procedure, Runs, Suspect, coupled_by_loops, rare, suspects, turning_couples};
+use analysis::pairs::{
+    Level, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, narrowing, rare, sharpen, suspects, turning_couples,
+};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
-use hearing::Source;
+use hearing::{Manner, Source};
 use program::source::SourceCache;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use trace::finding::Findings;
+use trace::finding::{Findings, Narrowing};
 
 const AFTER_HELP: &str = "\
 An access pair: a thread accesses memory right after another thread did, and one of them writes. What is to blame has pairs
 that passing runs lack (procedure I), lacks pairs that they have (II), or has two together that they never have (III).
 
 With PROG, the program is hunted until a run fails, and run on until enough runs pass or more of them change nothing. With
---failing and --passing, the runs are given; they must be of one program with the same input.
+--failing and --passing, the runs are given; they must be of one program. With the same input, most is found; several
+failing runs tell what they have in common.
+
+The first suspects are tried out (--prove): a what-if run of the failing run with the accesses in another order that passes,
+or one of a passing run in this order that fails, is proof, and comes with the command that shows it again.
 
 EXIT STATUS:
   0    nothing is to blame, or no run failed
@@ -41,6 +51,7 @@ EXIT STATUS:
 EXAMPLES:
   whodunit pairs -- ./queue-test
   whodunit pairs --runs 30 --check 'grep -q ^total=120$' -- ./sum
+  whodunit pairs --sensitivity --format html -o pairs.html -- ./queue-test
   whodunit pairs --failing queue-test-7 --passing queue-test-1 queue-test-2 queue-test-3";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -78,9 +89,9 @@ pub enum Method {
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// A recording of a run that failed
-    #[arg(long, value_name = "REC", requires = "passing", conflicts_with = "command")]
-    failing: Option<OsString>,
+    /// Recordings of runs that failed; what is to blame is looked for in the first, and told first if the others have it, too
+    #[arg(long, value_name = "REC", num_args = 1.., requires = "passing", conflicts_with_all = ["command", "check", "expect_output", "stdin"])]
+    failing: Vec<OsString>,
     /// Recordings of runs that passed
     #[arg(long, value_name = "REC", num_args = 1.., requires = "failing")]
     passing: Vec<OsString>,
@@ -112,6 +123,12 @@ pub struct Arguments {
     /// How runs are compared
     #[arg(long, value_name = "METHOD", value_enum, default_value_t, conflicts_with = "procedure")]
     method: Method,
+    /// Tell how what is found narrows with the number of passing runs
+    #[arg(long, conflicts_with = "method")]
+    sensitivity: bool,
+    /// Try other orders of at most so many suspects by what-if runs; 0 tries none
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    prove: usize,
     #[command(flatten)]
     output: findings_output::OutputArguments,
     /// The program, searched in PATH unless it has a slash, and its arguments
@@ -139,8 +156,7 @@ struct Case {
     failure: Option<String>,
     /// What was done to get the runs.
     story: String,
-    /// Where the passing runs are kept, if they were gathered.
-    #[expect(dead_code, reason = "the recordings are there as long as this is")]
+    /// Where the passing runs are kept, if they were gathered: the recordings are there as long as this is.
     ground: Option<Ground>,
 }
 
@@ -152,7 +168,7 @@ enum Gathered {
 }
 
 pub fn run(arguments: &Arguments) -> ExitCode {
-    if arguments.failing.is_none() && arguments.command.is_empty() {
+    if arguments.failing.is_empty() && arguments.command.is_empty() {
         return usage_error(
             "name a program to run, or recordings by --failing and --passing; try: whodunit pairs --help",
         );
@@ -160,9 +176,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let case = arguments.output.prepare().and_then(|output| Ok((output, gathered(arguments)?)));
     match case {
         Ok((output, Gathered::Case(case))) => {
-            let sources = SourceCache::with_copies(pack::copies_of(&case.failing.recording));
-            match judge(&case, arguments) {
-                Ok(findings) => output.give(&findings, sources),
+            let copies = pack::copies_of(&case.failing.recording);
+            match judge(*case, arguments) {
+                Ok(findings) => output.give(&findings, SourceCache::with_copies(copies)),
                 Err(trouble) => conclude(Err(trouble)),
             }
         }
@@ -175,29 +191,33 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn gathered(arguments: &Arguments) -> Result<Gathered, Trouble> {
-    match &arguments.failing {
-        Some(failing) => given(failing, arguments),
-        None => gather::gather(arguments),
-    }
+    if arguments.failing.is_empty() { gather::gather(arguments) } else { given(arguments) }
 }
 
 /// The runs of recordings that were named.
-fn given(failing: &OsString, arguments: &Arguments) -> Result<Gathered, Trouble> {
+fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
     let open = |name: &OsString| Source::open(pack::open(name).map_err(Trouble::Refused)?);
-    let failing = open(failing)?;
-    let passing: Vec<Source> = arguments.passing.iter().map(open).collect::<Result<_, _>>()?;
-    if let Some(other) = passing.iter().find(|source| source.recorded.program() != failing.recorded.program()) {
+    let mut failures = arguments.failing.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let passing = arguments.passing.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let failing = failures.remove(0);
+    let mut others = failures.iter().chain(&passing);
+    if let Some(other) = others.find(|source| source.recorded.program() != failing.recorded.program()) {
         let (one, other) = (failing.recorded.program(), other.recorded.program());
         let sentence = format!("the runs are of different programs, {one} and {other}; compare runs of one");
         return Err(Trouble::Refused(sentence));
     }
-    let mut runs = Runs::new(&failing.hear(&BTreeSet::new())?);
-    let heard = hearing::hear_all(&passing, &failing, &BTreeSet::new(), arguments.jobs());
-    if let Some(trouble) = heard.refusals.into_iter().next() {
-        return Err(trouble);
-    }
-    heard.runs.iter().for_each(|run| runs.add_passing(run));
-    let story = format!("1 failing run and {}.", passing_runs(runs.n_passing()));
+    let mut runs = Runs::new(&failing.hear(&Manner::default())?);
+    let hear = |sources: &[Source]| {
+        let heard = hearing::hear_all(sources, &failing, &Manner::default(), arguments.jobs());
+        heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err)
+    };
+    hear(&failures)?.iter().for_each(|run| runs.add_failing(run));
+    hear(&passing)?.iter().for_each(|run| runs.add_passing(run));
+    let n_failing = match arguments.failing.len() {
+        1 => "1 failing run".to_owned(),
+        several => format!("{several} failing runs"),
+    };
+    let story = format!("{n_failing} and {}.", passing_runs(runs.n_passing()));
     Ok(Gathered::Case(Box::new(Case { runs, failing, passing, failure: None, story, ground: None })))
 }
 
@@ -205,7 +225,7 @@ fn passing_runs(number: usize) -> String {
     format!("{number} passing run{}", if number == 1 { "" } else { "s" })
 }
 
-fn judge(case: &Case, arguments: &Arguments) -> Result<Findings, Trouble> {
+fn judge(mut case: Case, arguments: &Arguments) -> Result<Findings, Trouble> {
     let program = case.failing.recorded.program();
     let mut findings = Findings::new("pairs", &program);
     findings.recording = Some(case.failing.name());
@@ -217,32 +237,72 @@ fn judge(case: &Case, arguments: &Arguments) -> Result<Findings, Trouble> {
         let failing = case.failing.patterns()?;
         let passing = hearing::ask_all(&case.passing, arguments.jobs(), Source::patterns);
         let passing: Vec<_> = passing.into_iter().flatten().collect();
-        verdicts::judge_patterns(&mut findings, &ranked(&failing, &passing), case)?;
+        verdicts::judge_patterns(&mut findings, &ranked(&failing, &passing), &case)?;
         return Ok(findings);
     }
-    let mut found = suspects(&case.runs, arguments.procedure());
-    let is_settled = found.iter().any(|suspect| suspect.procedure() != Procedure::II);
-    if !is_settled && arguments.procedure().is_none_or(|asked| asked == Procedure::III) {
-        found.extend(by_loops(case, arguments)?);
+    let mut found = blamed(&case, false, arguments)?;
+    if found.is_empty() {
+        found = two_by_two(&mut case, arguments)?;
     }
-    if found.is_empty() && arguments.procedure().is_none() {
-        found = rare(&case.runs);
+    sharpen(&case.runs, &mut found);
+    let mut unlikely = Vec::new();
+    if arguments.procedure().is_none() && found.iter().all(|suspect| suspect.procedure() != Procedure::I) {
+        // A run can pass by luck with the pairs of a failure, when two wrongs make a right.
+        unlikely = rare(&case.runs);
     }
-    verdicts::judge(&mut findings, &found, case)?;
+    if found.is_empty() {
+        found = std::mem::take(&mut unlikely);
+    }
+    verdicts::judge(&mut findings, (&found, &unlikely), &case, arguments.prove)?;
+    if arguments.sensitivity {
+        let points = narrowing(&mut case.runs, arguments.procedure());
+        let point = |(runs, suspects): (usize, usize)| Narrowing { runs: runs as u64, suspects: suspects as u64 };
+        findings.narrowing = points.into_iter().map(point).collect();
+    }
     Ok(findings)
 }
 
+/// What the procedures find.
+fn blamed(case: &Case, two_by_two: bool, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
+    let mut found = suspects(&case.runs, arguments.procedure());
+    let is_settled = found.iter().any(|suspect| suspect.procedure() != Procedure::II);
+    if !is_settled && arguments.procedure().is_none_or(|asked| asked == Procedure::III) {
+        found.extend(by_loops(case, two_by_two, arguments)?);
+    }
+    Ok(found)
+}
+
+/// What they find where every two threads are looked at as if there were no others. Leaves the runs as they were if that is
+/// nothing.
+fn two_by_two(case: &mut Case, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
+    let manner = Manner { two_by_two: true, ..Manner::default() };
+    let mut runs = Runs::new(&case.failing.hear(&manner)?);
+    let heard = hearing::hear_all(&case.passing, &case.failing, &manner, arguments.jobs());
+    heard.runs.iter().for_each(|run| runs.add_passing(run));
+    let before = std::mem::replace(&mut case.runs, runs);
+    let found = blamed(case, true, arguments)?;
+    if found.is_empty() {
+        case.runs = before;
+    } else {
+        case.story.push_str(" Every two threads were looked at as if there were no others.");
+    }
+    Ok(found)
+}
+
 /// Procedure III at the level of loops, for which all runs are heard once more.
-fn by_loops(case: &Case, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
+fn by_loops(case: &Case, two_by_two: bool, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
     let couples = turning_couples(&case.runs);
     let pairs = couples.iter().flat_map(|couple| [couple.first, couple.second]);
     let keys = pairs.map(|pair| case.runs.key(pair));
-    let sites: BTreeSet<u64> = keys.flat_map(|key| [key.head.pc, key.tail.pc]).collect();
-    if sites.is_empty() {
+    let looping_sites: BTreeSet<u64> = keys.flat_map(|key| [key.head.pc, key.tail.pc]).collect();
+    if looping_sites.is_empty() {
         return Ok(Vec::new());
     }
-    let failing = case.failing.hear(&sites)?;
-    let passing = hearing::hear_all(&case.passing, &case.failing, &sites, arguments.jobs()).runs;
-    let found = coupled_by_loops(&case.runs, &failing, &passing);
+    let manner = Manner { looping_sites, two_by_two };
+    let failing = case.failing.hear(&manner)?;
+    let passing = hearing::hear_all(&case.passing, &case.failing, &manner, arguments.jobs()).runs;
+    // Threads two by two are the last resort: there, luck of single runs is not believed.
+    let most = if two_by_two { passing.len() / SELDOM } else { 0 };
+    let found = coupled_by_loops(&case.runs, &failing, &passing, most);
     Ok(found.into_iter().map(|couple| Suspect::Couple(couple, Level::Loop)).collect())
 }

@@ -2,6 +2,7 @@
 
 pub mod blocks;
 mod count;
+pub mod entrances;
 mod functions;
 pub mod lines;
 pub mod neighbours;

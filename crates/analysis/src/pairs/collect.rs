@@ -1,6 +1,6 @@
 //! Hearing a run: which pairs it has.
 
-use super::last::{LastAccesses, Past};
+use super::last::{Heads, LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
 use super::{Deed, End};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -134,7 +134,7 @@ pub struct Collector {
     /// Instructions by the numbers that pairs know them by.
     pcs: Vec<u64>,
     numbers: FxHashMap<u64, u32>,
-    last: LastAccesses,
+    last: Heads,
     blocks: BTreeMap<u64, u64>,
     ordinals: FxHashMap<Thread, u64>,
     order: u64,
@@ -220,7 +220,7 @@ impl Collector {
             sites: Vec::new(),
             pcs: Vec::new(),
             numbers: FxHashMap::default(),
-            last: LastAccesses::default(),
+            last: Heads::Nearest(LastAccesses::default()),
             blocks: BTreeMap::new(),
             ordinals: FxHashMap::default(),
             order: 0,
@@ -232,6 +232,11 @@ impl Collector {
     /// Keeps the iterations of these instructions' accesses too. The stream has to tell calls, returns and loops.
     pub fn with_loops(self, sites: FxHashSet<u64>, around: LoopsAround) -> Collector {
         Collector { loops: Some(Loops { nesting: Nesting::new(around), sites }), ..self }
+    }
+
+    /// Looks at every two threads as if there were no others.
+    pub fn two_by_two(self) -> Collector {
+        Collector { last: Heads::TwoByTwo(LastAccesses::default()), ..self }
     }
 
     pub fn into_collected(self) -> Collected {

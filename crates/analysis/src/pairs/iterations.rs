@@ -6,9 +6,11 @@ use super::coupled::{Couple, turning_couples, without_foretelling};
 use super::nesting::are_in_step;
 use super::runs::{PairKey, Runs, key_of};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Which forms a couple has in a run, a bit each: whether the accesses of each of both threads are in the same iterations.
 type Forms = u8;
+const FORMS: u8 = 4;
 
 /// A run that was heard with the iterations of its pairs.
 struct Iterated<'a> {
@@ -42,20 +44,32 @@ impl<'a> Iterated<'a> {
     }
 }
 
-/// Test procedure III at the level of loops. `failing` and `passing` are the same runs as before, heard again with loops.
-pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected]) -> Vec<Couple> {
+/// Test procedure III at the level of loops: couples with a form that at most `most` passing runs have, and none of them has
+/// less often. `failing` and `passing` are the same runs as before, heard again with loops.
+pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected], most: usize) -> Vec<Couple> {
     let failing = Iterated::new(failing);
     let passing: Vec<Iterated<'_>> = passing.iter().map(Iterated::new).collect();
-    let is_new = |couple: &Couple| {
+    // How many passing runs have the rarest of its forms.
+    let times = |couple: &Couple| {
         let (one, other) = (runs.key(couple.first), runs.key(couple.second));
-        let mut forms = failing.forms(one, other);
+        let mut times: BTreeMap<Forms, usize> = BTreeMap::new();
+        let forms = failing.forms(one, other);
+        times.extend((0..FORMS).map(|form| 1 << form).filter(|form| forms & form != 0).map(|form| (form, 0)));
         for run in &passing {
-            if forms == 0 {
-                return false;
+            if times.is_empty() {
+                return None;
             }
-            forms &= !run.forms(one, other);
+            let known = run.forms(one, other);
+            times.retain(|form, times| {
+                *times += usize::from(known & form != 0);
+                *times <= most
+            });
         }
-        forms != 0
+        times.into_values().min()
     };
-    without_foretelling(runs, turning_couples(runs).into_iter().filter(is_new).collect())
+    let counted = turning_couples(runs).into_iter().filter_map(|couple| Some((times(&couple)?, couple)));
+    let counted: Vec<(usize, Couple)> = counted.collect();
+    let fewest = counted.iter().map(|(times, _)| *times).min();
+    let rarest = counted.into_iter().filter(|(times, _)| Some(*times) == fewest).map(|(_, couple)| couple);
+    without_foretelling(runs, rarest.collect())
 }

@@ -1,6 +1,7 @@
 //! Who accessed each byte last: the heads of pairs that are still to come.
 
 use super::Deed;
+use super::two_by_two::TwoByTwo;
 use rustc_hash::FxHashMap;
 use trace::stream::Thread;
 
@@ -23,20 +24,27 @@ pub(super) struct Past {
     pub position: u32,
 }
 
-/// The same bytes of a granule, which have been accessed alike.
-#[derive(Clone, Debug)]
-struct Slot {
-    mask: u8,
+/// What is kept of bytes that have been accessed alike. Each access tells the heads that it is the tail of.
+pub(super) trait History: Clone + Default {
+    fn read(&mut self, past: Past, pair: impl FnMut(Past, Deed));
+    fn write(&mut self, past: Past, pair: impl FnMut(Past, Deed));
+}
+
+/// The nearest accesses of all threads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Nearest {
     write: Option<Past>,
     /// Each thread's last read since the write, in the order of their first ones.
     reads: Vec<Past>,
 }
 
-impl Slot {
+impl Nearest {
     fn has_read(&self, thread: Thread) -> bool {
         self.reads.iter().any(|read| read.thread == thread)
     }
+}
 
+impl History for Nearest {
     fn read(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
         if let Some(read) = self.reads.iter_mut().find(|read| read.thread == past.thread) {
             *read = past;
@@ -64,12 +72,24 @@ impl Slot {
     }
 }
 
-#[derive(Default)]
-pub(super) struct LastAccesses {
-    granules: FxHashMap<u64, Vec<Slot>>,
+/// The same bytes of a granule, which have been accessed alike.
+#[derive(Clone, Debug)]
+struct Slot<H> {
+    mask: u8,
+    history: H,
 }
 
-impl LastAccesses {
+pub(super) struct LastAccesses<H> {
+    granules: FxHashMap<u64, Vec<Slot<H>>>,
+}
+
+impl<H> Default for LastAccesses<H> {
+    fn default() -> LastAccesses<H> {
+        LastAccesses { granules: FxHashMap::default() }
+    }
+}
+
+impl<H: History> LastAccesses<H> {
     /// An access; tells each pair that it is the tail of, with the first byte that both ends access.
     pub fn access(&mut self, address: u64, size: u64, deed: Deed, past: Past, mut pair: impl FnMut(Past, Deed, u64)) {
         for (number, mask) in pieces(address, size) {
@@ -78,8 +98,8 @@ impl LastAccesses {
             for slot in slots.iter_mut().filter(|slot| slot.mask & mask != 0) {
                 let at = number * GRANULE + u64::from(slot.mask.trailing_zeros());
                 match deed {
-                    Deed::Read => slot.read(past, |head, deed| pair(head, deed, at)),
-                    Deed::Write => slot.write(past, |head, deed| pair(head, deed, at)),
+                    Deed::Read => slot.history.read(past, |head, deed| pair(head, deed, at)),
+                    Deed::Write => slot.history.write(past, |head, deed| pair(head, deed, at)),
                 }
             }
         }
@@ -91,7 +111,7 @@ impl LastAccesses {
             let Some(slots) = self.granules.get_mut(&number) else { continue };
             for slot in slots.iter_mut().filter(|slot| slot.mask & !mask == 0) {
                 let at = number * GRANULE + u64::from(slot.mask.trailing_zeros());
-                slot.write(past, |head, deed| pair(head, deed, at));
+                slot.history.write(past, |head, deed| pair(head, deed, at));
             }
         }
     }
@@ -109,20 +129,49 @@ impl LastAccesses {
     }
 }
 
+/// The last accesses of a run, by what is kept of them.
+pub(super) enum Heads {
+    Nearest(LastAccesses<Nearest>),
+    TwoByTwo(LastAccesses<TwoByTwo>),
+}
+
+impl Heads {
+    pub fn access(&mut self, address: u64, size: u64, deed: Deed, past: Past, pair: impl FnMut(Past, Deed, u64)) {
+        match self {
+            Heads::Nearest(last) => last.access(address, size, deed, past, pair),
+            Heads::TwoByTwo(last) => last.access(address, size, deed, past, pair),
+        }
+    }
+
+    pub fn overwrite(&mut self, address: u64, size: u64, past: Past, pair: impl FnMut(Past, Deed, u64)) {
+        match self {
+            Heads::Nearest(last) => last.overwrite(address, size, past, pair),
+            Heads::TwoByTwo(last) => last.overwrite(address, size, past, pair),
+        }
+    }
+
+    pub fn forget(&mut self, address: u64, size: u64) {
+        match self {
+            Heads::Nearest(last) => last.forget(address, size),
+            Heads::TwoByTwo(last) => last.forget(address, size),
+        }
+    }
+}
+
 /// Makes sure that every slot lies within the mask or apart from it, and that the mask is covered.
-fn separate(slots: &mut Vec<Slot>, mask: u8) {
+fn separate<H: History>(slots: &mut Vec<Slot<H>>, mask: u8) {
     let mut covered = 0;
     for idx in 0..slots.len() {
         let (inside, outside) = (slots[idx].mask & mask, slots[idx].mask & !mask);
         covered |= inside;
         if inside != 0 && outside != 0 {
-            let rest = Slot { mask: outside, ..slots[idx].clone() };
+            let rest = Slot { mask: outside, history: slots[idx].history.clone() };
             slots[idx].mask = inside;
             slots.push(rest);
         }
     }
     if covered != mask {
-        slots.push(Slot { mask: mask & !covered, write: None, reads: Vec::new() });
+        slots.push(Slot { mask: mask & !covered, history: H::default() });
     }
 }
 
@@ -155,7 +204,7 @@ mod tests {
 
     #[test]
     fn neighbours_do_not_meet_and_overlaps_do() {
-        let mut last = LastAccesses::default();
+        let mut last = LastAccesses::<Nearest>::default();
         let mut pairs = Vec::new();
         let accesses = [(1, 0x10, 4), (2, 0x14, 4), (2, 0x10, 8), (1, 0x16, 1)];
         for (order, (thread, address, size)) in accesses.into_iter().enumerate() {
@@ -167,7 +216,7 @@ mod tests {
 
     #[test]
     fn released_memory_is_another() {
-        let mut last = LastAccesses::default();
+        let mut last = LastAccesses::<Nearest>::default();
         let mut pairs = 0;
         last.access(0x10, 4, Deed::Write, past(1, 0), |_, _, _| pairs += 1);
         last.overwrite(0x10, 64, past(2, 1), |head, deed, at| {

@@ -9,12 +9,15 @@ use std::collections::BTreeMap;
 use trace::stream::Thread;
 
 /// Test procedure I: pairs of the failing run that no passing run has, without those that only foretell another one of them,
-/// in the order in which they came. What came of the failure comes later than its cause.
+/// in the order in which they came. What came of the failure comes later than its cause, and code that no passing run has come
+/// to last of all: there is nothing to compare it with, be it that the input was another.
 pub fn only_in_failure(runs: &Runs) -> Vec<PairId> {
     let candidates = &runs.failing.present - runs.in_some_passing();
     let occurrences = candidates.iter().filter_map(|id| Some((id, *runs.first(id)?))).collect();
     let mut kept = without_foretelling(occurrences);
-    kept.sort_by_key(|(id, occurrence)| (occurrence.tail.order, occurrence.head.order, *id));
+    kept.sort_by_cached_key(|(id, occurrence)| {
+        (!runs.is_in_reached_code(*id), occurrence.tail.order, occurrence.head.order, *id)
+    });
     kept.into_iter().map(|(id, _)| id).collect()
 }
 

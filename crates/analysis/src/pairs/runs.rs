@@ -2,7 +2,7 @@
 
 use super::End;
 use super::collect::{Collected, Occurrence, SeenPair};
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use trace::stream::Thread;
@@ -35,7 +35,7 @@ struct Facts {
     /// As the first run told that had it; the failing one, if that has it.
     places: Vec<u64>,
     /// When it first came in the first passing run that has it.
-    passing_order: Option<u64>,
+    passing: Option<Occurrence>,
 }
 
 /// One run's pairs.
@@ -44,6 +44,8 @@ pub(super) struct RunPairs {
     pub present: RoaringBitmap,
     /// Of each pair that is present, in the order of their numbers.
     pub directions: Vec<DirectionsId>,
+    /// Instructions whose accesses it made.
+    pub executed: RoaringTreemap,
 }
 
 /// A failing run, and the passing runs that it is compared with.
@@ -57,22 +59,27 @@ pub struct Runs {
     pub(super) passing: Vec<RunPairs>,
     /// When the failing run's pairs first came.
     first: FxHashMap<PairId, Occurrence>,
-    /// Instructions whose accesses the failing run made, in ascending order.
-    executed: Vec<u64>,
+    /// The pairs of further failing runs, which have a say in what is told first.
+    further: Vec<RoaringBitmap>,
 }
 
 impl Runs {
     pub fn new(failing: &Collected) -> Runs {
         let mut runs = Runs::default();
         runs.failing = runs.run_pairs(failing, |_, _| {});
-        runs.executed = failing.executed.clone();
         runs.first = failing.pairs.iter().map(|pair| (runs.ids[&key_of(pair)], pair.first)).collect();
         runs
     }
 
+    /// Another run that failed. What is to blame is looked for in the first one.
+    pub fn add_failing(&mut self, run: &Collected) {
+        let pairs = self.run_pairs(run, |_, _| {});
+        self.further.push(pairs.present);
+    }
+
     pub fn add_passing(&mut self, run: &Collected) {
         let pairs = self.run_pairs(run, |facts, pair| {
-            facts.passing_order.get_or_insert(pair.first.tail.order);
+            facts.passing.get_or_insert(pair.first);
         });
         self.passing.push(pairs);
     }
@@ -97,7 +104,7 @@ impl Runs {
         // A hand-made run may name a pair twice.
         numbered.dedup_by_key(|(id, _)| *id);
         let (ids, directions): (Vec<PairId>, Vec<DirectionsId>) = numbered.into_iter().unzip();
-        RunPairs { present: ids.into_iter().collect(), directions }
+        RunPairs { present: ids.into_iter().collect(), directions, executed: run.executed.iter().copied().collect() }
     }
 
     fn intern(&mut self, pair: &SeenPair) -> PairId {
@@ -105,7 +112,7 @@ impl Runs {
         let fresh = self.facts.len() as PairId;
         let id = *self.ids.entry(key).or_insert(fresh);
         if id == fresh {
-            self.facts.push(Facts { key, places: pair.places.clone(), passing_order: None });
+            self.facts.push(Facts { key, places: pair.places.clone(), passing: None });
         }
         id
     }
@@ -142,8 +149,13 @@ impl Runs {
         self.first.get(&id)
     }
 
-    pub fn passing_order(&self, id: PairId) -> Option<u64> {
-        self.facts[id as usize].passing_order
+    /// The same in the first passing run that has it.
+    pub fn first_in_passing(&self, id: PairId) -> Option<&Occurrence> {
+        self.facts[id as usize].passing.as_ref()
+    }
+
+    pub(super) fn passing_order(&self, id: PairId) -> Option<u64> {
+        self.first_in_passing(id).map(|first| first.tail.order)
     }
 
     pub fn is_in_failure(&self, key: PairKey) -> bool {
@@ -152,7 +164,33 @@ impl Runs {
 
     /// Whether the failing run made an access of an instruction.
     pub fn has_executed(&self, pc: u64) -> bool {
-        self.executed.binary_search(&pc).is_ok()
+        self.failing.executed.contains(pc)
+    }
+
+    /// Whether any passing run made the accesses of both ends: only such a run can tell that a pair is uncommon. The releases of
+    /// blocks are not known by instruction, so nobody can tell.
+    pub(super) fn is_in_reached_code(&self, id: PairId) -> bool {
+        let key = self.key(id);
+        let ends = [key.head.pc, key.tail.pc];
+        let reaches = |run: &RunPairs| ends.iter().all(|pc| !self.has_executed(*pc) || run.executed.contains(*pc));
+        self.passing.iter().any(reaches)
+    }
+
+    /// How many of the further failing runs have a pair.
+    pub(super) fn times_in_further_failures(&self, id: PairId) -> usize {
+        self.further.iter().filter(|present| present.contains(id)).count()
+    }
+
+    pub fn n_further_failures(&self) -> usize {
+        self.further.len()
+    }
+
+    /// What is found with the first passing runs alone.
+    pub fn with_first<T>(&mut self, number: usize, find: impl FnOnce(&Runs) -> T) -> T {
+        let rest = self.passing.split_off(number.min(self.passing.len()));
+        let found = find(self);
+        self.passing.extend(rest);
+        found
     }
 
     /// How many passing runs have a pair.

@@ -3,9 +3,13 @@
 use super::coupled::{Couple, Level, coupled};
 use super::procedures::{Missing, in_failure_and_rare, missing_in_failure, only_in_failure};
 use super::runs::{PairId, Runs};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// A pair is rare if not more than one passing run in so many has it.
-const SELDOM: usize = 5;
+pub const SELDOM: usize = 5;
+/// After how many passing runs it is of interest what is left.
+const STEPS: [usize; 12] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100];
 
 /// A test procedure.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,6 +40,29 @@ impl Suspect {
             Suspect::Couple(..) => Procedure::III,
         }
     }
+
+    /// How many of the further failing runs have it.
+    fn times_in_further_failures(&self, runs: &Runs) -> usize {
+        let both = |one, other| runs.times_in_further_failures(one).min(runs.times_in_further_failures(other));
+        match *self {
+            Suspect::Pair(pair) => runs.times_in_further_failures(pair),
+            Suspect::Between { into, back } => both(into, back),
+            Suspect::Missing(missing) => runs.n_further_failures() - runs.times_in_further_failures(missing.original),
+            Suspect::Couple(Couple { first, second }, _) => both(first, second),
+        }
+    }
+}
+
+/// Puts those first that most of the further failing runs have, too.
+pub fn sharpen(runs: &Runs, suspects: &mut [Suspect]) {
+    suspects.sort_by_cached_key(|suspect| Reverse(suspect.times_in_further_failures(runs)));
+}
+
+/// How many suspects are left after so many passing runs, for a few numbers of them.
+pub fn narrowing(runs: &mut Runs, asked: Option<Procedure>) -> Vec<(usize, usize)> {
+    let all = runs.n_passing();
+    let numbers: BTreeSet<usize> = STEPS.into_iter().filter(|number| *number < all).chain([all]).collect();
+    numbers.into_iter().map(|number| (number, runs.with_first(number, |runs| suspects(runs, asked).len()))).collect()
 }
 
 /// The most likely first. Without `asked`, procedure I alone if it finds anything, else II and III: a run that ended too soon

@@ -9,7 +9,7 @@ use trace::finding::{Finding, Findings, Place, Status, Step};
 
 use super::passages::{self, Passage};
 use super::timeline::{self, Row};
-use super::{classes, places, words};
+use super::{classes, narrowing, places, words};
 use crate::look::Look;
 use crate::text::{count, printable};
 
@@ -59,6 +59,7 @@ fn overview(findings: &Findings, title: &str) -> Markup {
         h1 { (title) }
         p { (words::summary(findings)) }
         @if let Some(text) = &findings.summary.text { p { (printable(text)) } }
+        @if !findings.narrowing.is_empty() { (narrowing::plot(&findings.narrowing)) }
         p.faint { code { (command) } }
         @if findings.findings.len() > 1 {
             nav { ol {

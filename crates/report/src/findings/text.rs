@@ -9,7 +9,7 @@ use trace::finding::{Class, Finding, Findings, Place};
 
 use super::passages::{self, Line, Passage};
 use super::words::{self, Told};
-use super::{classes, places};
+use super::{classes, narrowing, places};
 use crate::look::{Ink, Look};
 use crate::stack::{self, Extent};
 use crate::text::{Indent, keep_end, keep_start, printable, wrap};
@@ -173,6 +173,10 @@ impl Page<'_> {
         self.say(Some(Ink::Strong), Indent(0, 4), &words::summary(findings));
         if let Some(text) = &findings.summary.text {
             self.say(None, Indent(0, 0), &printable(text));
+        }
+        if !findings.narrowing.is_empty() {
+            self.lines.push(narrowing::TITLE.to_owned());
+            self.lines.extend(narrowing::bars(&findings.narrowing));
         }
         findings.notes.iter().for_each(|note| self.say(Some(Ink::Faint), Indent(0, 2), &printable(note)));
     }

@@ -225,6 +225,16 @@ impl Ground {
         }
     }
 
+    /// Whether the user's checks say that a run has failed which ended well and wrote this.
+    pub fn fails_with(&self, number: u64, output: &[u8]) -> io::Result<bool> {
+        let place = self.place_of(number);
+        fs::create_dir_all(&place)?;
+        fs::write(output_file(&place), output)?;
+        let failure = self.check(&place);
+        self.clear(number);
+        Ok(failure.is_some())
+    }
+
     /// What the user wants to be checked of a run that ended well.
     fn check(&self, place: &Path) -> Option<Failure> {
         let output = output_file(place);

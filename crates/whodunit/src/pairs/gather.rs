@@ -3,7 +3,7 @@
 //! Passing runs come in waves. Once there are some, two waves that bring no new pair and change nothing about what is to blame
 //! are the last.
 
-use super::hearing::{self, Source};
+use super::hearing::{self, Manner, Source};
 use super::{Arguments, Case, Gathered, passing_runs};
 use crate::hunt::{self, Ground, NoRun, Plan, Quarry, STOP, Tactic, Trial};
 use crate::recordings::Trouble;
@@ -11,7 +11,6 @@ use crate::{record, search as path, status};
 use analysis::pairs::{Runs, Suspect, suspects};
 use engine::Program;
 use sched::{FaultKinds, Rng};
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -59,11 +58,14 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     };
     let folder = Store::from_environment()?.adopt(&ground.recording_of(group.first), &name)?;
     let failing = Source::open(Recording::open(&folder)?)?;
-    let mut runs = Runs::new(&failing.hear(&BTreeSet::new())?);
+    let mut runs = Runs::new(&failing.hear(&Manner::default())?);
     let length = length(&ground, arguments)?;
     let mut schedules = Schedules::new(&ground, arguments, length)?;
     let passing = schedules.pass(&mut runs, &failing)?;
     let n_failed = schedules.failed();
+    if runs.n_passing() == 0 && STOP.load(Ordering::SeqCst) {
+        return Err(trouble(NoRun::Stopped));
+    }
     if runs.n_passing() == 0 {
         let sentence = format!("all of {n_failed} further schedules failed too, so there is nothing to compare with");
         return Ok(Gathered::Nothing(sentence, status::MACHINE));
@@ -212,7 +214,7 @@ impl Schedules<'_> {
                 break;
             }
             let wave = self.open(&passed)?;
-            let heard = hearing::hear_all(&wave, failing, &BTreeSet::new(), self.arguments.jobs());
+            let heard = hearing::hear_all(&wave, failing, &Manner::default(), self.arguments.jobs());
             sources.extend(wave);
             heard.runs.iter().for_each(|run| runs.add_passing(run));
             // A run that does not replay is of no use; if none does, somebody should know why.

@@ -22,6 +22,15 @@ use trace::Recording;
 const LOADER: &str = "ld-linux";
 const C_LIBRARY: &str = "libc.so";
 
+/// How a run is heard.
+#[derive(Default)]
+pub struct Manner {
+    /// Instructions of whose accesses the iterations are wanted.
+    pub looping_sites: BTreeSet<u64>,
+    /// Every two threads are looked at as if there were no others.
+    pub two_by_two: bool,
+}
+
 /// A recorded run.
 pub struct Source {
     pub recording: Recording,
@@ -47,10 +56,10 @@ impl Source {
             .map_err(|error| Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")))
     }
 
-    /// The run's pairs, with the iterations of accesses at some instructions.
-    pub fn hear(&self, looping_sites: &BTreeSet<u64>) -> Result<Collected, Trouble> {
-        let looping_sites = looping_sites.iter().copied().collect();
-        let mut collected: Collected = self.ask(Study::Pairs(Wanted { scope: self.scope(), looping_sites }))?;
+    pub fn hear(&self, manner: &Manner) -> Result<Collected, Trouble> {
+        let looping_sites = manner.looping_sites.iter().copied().collect();
+        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two: manner.two_by_two };
+        let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
         let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
         collected.pairs.retain(|pair| {
@@ -102,9 +111,9 @@ pub struct Heard {
 }
 
 /// Hears runs, several at the same time.
-pub fn hear_all(sources: &[Source], failing: &Source, looping_sites: &BTreeSet<u64>, jobs: usize) -> Heard {
+pub fn hear_all(sources: &[Source], failing: &Source, manner: &Manner, jobs: usize) -> Heard {
     let mut heard = Heard::default();
-    for (answer, source) in ask_all(sources, jobs, |source| source.hear(looping_sites)).into_iter().zip(sources) {
+    for (answer, source) in ask_all(sources, jobs, |source| source.hear(manner)).into_iter().zip(sources) {
         match answer {
             Ok(mut run) => {
                 move_code(&mut run, &source.recorded.space, &failing.recorded.space);
@@ -155,4 +164,5 @@ fn move_code(run: &mut Collected, from: &AddressSpace, to: &AddressSpace) {
     for pair in &mut run.pairs {
         (pair.head.pc, pair.tail.pc) = (moved(pair.head.pc), moved(pair.tail.pc));
     }
+    run.executed.iter_mut().for_each(|pc| *pc = moved(*pc));
 }

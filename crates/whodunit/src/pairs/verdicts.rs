@@ -1,16 +1,21 @@
 //! From suspects in numbers to findings.
 
 use super::Case;
+use super::plans::Act;
+use super::trial::{Proof, Trials};
+use super::wording::{Form, Part, Shown, at, title, verb};
 use crate::naming::Memory;
 use crate::races::names::Names;
 use crate::recordings::Trouble;
 use crate::study::Study;
+use crate::study::entrances::Arrival;
 use crate::study::races::{Circumstance, Told, Wanted};
 use analysis::pairs::falcon::Ranked;
-use analysis::pairs::{BugType, Couple, Deed, End, Level, Missing, Moment, PairId, Runs, Suspect};
+use analysis::pairs::{BugType, Couple, End, Level, Missing, Moment, PairId, Runs, Suspect};
 use std::collections::BTreeSet;
+use std::iter;
 use trace::finding::{
-    Address, Cause, Class, Evidence, Failure, Finding, Findings, Next, Place, Side, Step, Thread, Variable,
+    Address, Cause, Class, Evidence, Failure, Finding, Findings, Next, Side, Status, Step, Thread, Variable,
 };
 
 /// More findings than these help nobody; the rest is counted.
@@ -21,28 +26,6 @@ const NOTES: [&str; 2] = [
     "Accesses of the C library count where the other side, or the variable, is the program's own.",
 ];
 
-/// An end of a suspect's pairs.
-#[derive(Clone, Copy)]
-struct Part {
-    end: End,
-    /// When it came in the failing run, if it did.
-    moment: Option<Moment>,
-    address: u64,
-}
-
-/// How the parts of a charge belong together.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// The first comes right before the second.
-    Follows,
-    /// The second lies between two of a thread's.
-    Between,
-    /// The first should have come behind the second.
-    Missing,
-    /// Two pairs.
-    Couple,
-}
-
 /// What somebody is accused of, and why.
 struct Charge {
     parts: Vec<Part>,
@@ -51,13 +34,29 @@ struct Charge {
     grounds: Vec<String>,
 }
 
-/// Adds what is to blame to the findings.
-pub fn judge(findings: &mut Findings, suspects: &[Suspect], case: &Case) -> Result<(), Trouble> {
+/// Adds what is to blame to the findings: the unlikely ones that a what-if run has shown, since these are simpler; else the suspects
+/// that it has shown; else all suspects. `most` of each are tried.
+pub fn judge(
+    findings: &mut Findings,
+    (suspects, unlikely): (&[Suspect], &[Suspect]),
+    case: &Case,
+    most: usize,
+) -> Result<(), Trouble> {
     let names = case.failing.names();
     let court = Court { case, names: &names };
-    let charges: Vec<Charge> = suspects.iter().take(MOST_TOLD).map(|suspect| court.charge(suspect)).collect();
-    court.pass_sentence(findings, &charges)?;
-    findings.summary.left_out = (suspects.len() - charges.len()) as u64;
+    let charges = |suspects: &[Suspect], most: usize| {
+        suspects.iter().take(most).map(|suspect| court.charge(suspect)).collect::<Vec<_>>()
+    };
+    let mut found = court.tried(&charges(unlikely, most), most)?;
+    found.retain(|finding| finding.status() == Status::Proved);
+    if found.is_empty() {
+        found = court.tried(&charges(suspects, MOST_TOLD), most)?;
+        let n_proved = found.iter().filter(|finding| finding.status() == Status::Proved).count();
+        // What is proved explains the failure, and most else comes of it.
+        found.truncate(if n_proved > 0 { n_proved } else { MOST_TOLD });
+        findings.summary.left_out = (suspects.len() - found.len()) as u64;
+    }
+    court.pass_sentence(findings, found);
     Ok(())
 }
 
@@ -68,8 +67,7 @@ pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Cas
     let all = case.passing.len();
     let charge = |ranked: &Ranked<'_>| {
         let ends = ranked.seen.pattern.0.iter().zip(&ranked.seen.moments);
-        let parts: Vec<Part> =
-            ends.map(|(end, moment)| Part { end: *end, moment: Some(*moment), address: ranked.seen.address }).collect();
+        let parts: Vec<Part> = ends.map(|(end, moment)| Part::at(*end, *moment, ranked.seen.address)).collect();
         let is_pair = parts.len() == 2;
         let (score, times) = (ranked.score, ranked.in_passing);
         Charge {
@@ -80,7 +78,7 @@ pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Cas
         }
     };
     let charges: Vec<Charge> = ranked.iter().take(MOST_TOLD).map(charge).collect();
-    court.pass_sentence(findings, &charges)?;
+    court.pass_sentence(findings, court.tried(&charges, 0)?);
     findings.summary.left_out = (ranked.len() - charges.len()) as u64;
     Ok(())
 }
@@ -89,7 +87,8 @@ fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
     let ends = |id: PairId| {
         let (key, first) = (runs.key(id), runs.first(id));
         let address = first.map_or_else(|| place(runs, id), |first| first.address);
-        let part = |end, moment| Part { end, moment, address };
+        let part =
+            |end, moment: Option<Moment>| Part { end, moment, thread: moment.map(|moment| moment.thread), address };
         [part(key.head, first.map(|first| first.head)), part(key.tail, first.map(|first| first.tail))]
     };
     match *suspect {
@@ -97,7 +96,9 @@ fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
         Suspect::Between { into, back } => ends(into).into_iter().chain([ends(back)[1]]).collect(),
         Suspect::Missing(Missing { original, reversed, .. }) => {
             let address = place(runs, original);
-            [reversed.head, reversed.tail].map(|end| Part { end, moment: None, address }).to_vec()
+            let (tail_thread, head_thread) = runs.first_in_passing(original).map(|first| first.direction()).unzip();
+            let part = |end, thread| Part { end, moment: None, thread, address };
+            vec![part(reversed.head, head_thread), part(reversed.tail, tail_thread)]
         }
         Suspect::Couple(Couple { first, second }, _) => {
             let mut parts: Vec<Part> = ends(first).into_iter().chain(ends(second)).collect();
@@ -112,46 +113,31 @@ fn place(runs: &Runs, id: PairId) -> u64 {
 }
 
 /// Stacks and values of all parts, in their order.
-fn circumstances(charges: &[Charge], case: &Case) -> Result<Told, Trouble> {
+fn circumstances(charges: &[Charge], case: &Case) -> Result<Vec<Option<Circumstance>>, Trouble> {
+    // An end of a pair may be an access or the release of a block.
     let wanted = |part: &Part| {
         let moment = part.moment.unwrap_or(Moment { thread: 0, ordinal: 0, order: 0 });
         let (pc, address) = (part.end.pc, part.address);
-        Wanted { thread: moment.thread, ordinal: moment.ordinal, pc, address, is_release: false }
+        [false, true].map(|is_release| Wanted {
+            thread: moment.thread,
+            ordinal: moment.ordinal,
+            pc,
+            address,
+            is_release,
+        })
     };
-    let wanted: Vec<Wanted> = charges.iter().flat_map(|charge| &charge.parts).map(wanted).collect();
-    if wanted.is_empty() { Ok(Told::default()) } else { case.failing.ask(Study::Circumstances(wanted)) }
-}
-
-/// A part as people see it.
-struct Shown {
-    part: Part,
-    stack: Vec<Place>,
-    variable: Variable,
-    /// `reads count`.
-    text: String,
-}
-
-impl Shown {
-    fn function(&self) -> String {
-        let name = self.stack.iter().find_map(|place| place.function.clone());
-        match (self.part.moment, name) {
-            (Some(moment), Some(name)) => format!("thread {} in {name}", moment.thread),
-            (Some(moment), None) => format!("thread {}", moment.thread),
-            (None, Some(name)) => name,
-            (None, None) => format!("{:#x}", self.part.end.pc),
-        }
+    let wanted: Vec<Wanted> = charges.iter().flat_map(|charge| &charge.parts).flat_map(wanted).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
     }
-
-    fn name(&self) -> String {
-        self.variable.name.clone().or_else(|| self.variable.text.clone()).unwrap_or_else(|| "memory".to_owned())
-    }
-}
-
-fn verb(deed: Deed) -> &'static str {
-    match deed {
-        Deed::Read => "reads",
-        Deed::Write => "writes",
-    }
+    let told: Told = case.failing.ask(Study::Circumstances(wanted))?;
+    let mut told = told.circumstances.into_iter();
+    // A release comes at just that moment, an access there or later.
+    let either = iter::from_fn(|| {
+        let (access, release) = (told.next()?, told.next()?);
+        Some(release.or(access))
+    });
+    Ok(either.collect())
 }
 
 struct Court<'a> {
@@ -195,22 +181,64 @@ impl Court<'_> {
         Charge { parts: parts(suspect, &self.case.runs), form, class, grounds: self.grounds(suspect, bug_type) }
     }
 
-    /// Makes a finding of each charge, with stacks and names.
-    fn pass_sentence(&self, findings: &mut Findings, charges: &[Charge]) -> Result<(), Trouble> {
-        let mut circumstances = circumstances(charges, self.case)?.circumstances.into_iter();
+    /// Makes a finding of each charge, with stacks and names, and tries the first ones out. Those that are proved come first.
+    fn tried(&self, charges: &[Charge], most: usize) -> Result<Vec<Finding>, Trouble> {
+        let mut trials = Trials::new(self.case, most);
+        let mut circumstances = circumstances(charges, self.case)?.into_iter();
+        let mut found = Vec::new();
         for charge in charges {
-            let shown = charge.parts.iter().map(|part| self.shown(*part, circumstances.next().flatten()));
-            findings.push(self.finding(charge, &shown.collect::<Vec<_>>()));
+            let known: Vec<Option<Circumstance>> =
+                charge.parts.iter().map(|_| circumstances.next().flatten()).collect();
+            let proof = self.acts(charge, &known).and_then(|acts| trials.try_out(&acts));
+            let shown = charge.parts.iter().zip(known).map(|(part, circumstance)| self.shown(*part, circumstance));
+            found.push(self.finding(charge, &shown.collect::<Vec<_>>(), proof));
         }
-        findings.summary.text = Some(self.case.story.clone());
-        findings.notes = NOTES.map(str::to_owned).to_vec();
-        Ok(())
+        found.sort_by_key(|finding| finding.status() == Status::Suspected);
+        Ok(found)
     }
 
-    fn finding(&self, charge: &Charge, shown: &[Shown]) -> Finding {
-        let mut finding = Finding::suspected(charge.class, &title(charge.form, shown));
+    fn pass_sentence(&self, findings: &mut Findings, found: Vec<Finding>) {
+        found.into_iter().for_each(|finding| findings.push(finding));
+        findings.summary.text = Some(self.case.story.clone());
+        findings.notes = NOTES.map(str::to_owned).to_vec();
+    }
+
+    /// The parts as a plan tells them; nothing if it cannot.
+    fn acts(&self, charge: &Charge, known: &[Option<Circumstance>]) -> Option<Vec<Act>> {
+        let act = |(part, known): (&Part, &Option<Circumstance>)| {
+            let at = self.arrival(part, known.as_ref()).filter(|at| at.time > 0)?;
+            let locks = known.as_ref().map_or_else(Vec::new, |known| known.locks.clone());
+            Some(Act { thread: part.thread?, at, locks })
+        };
+        charge.parts.iter().zip(known).map(act).collect()
+    }
+
+    /// Where a part is made: for releases and accesses in the C library, the call that leads there from outside of it. Arrivals
+    /// within are not counted as they come, since what allocators call is not told.
+    fn arrival(&self, part: &Part, known: Option<&Circumstance>) -> Option<Arrival> {
+        let is_inside = self.names.is_in_c_library(part.end.pc);
+        match (part.moment, known) {
+            // What the failing run did not come to is met when it first comes.
+            (None, _) => (!is_inside).then_some(Arrival { pc: part.end.pc, time: 1 }),
+            (Some(_), Some(known)) if !is_inside && known.time > 0 => {
+                Some(Arrival { pc: part.end.pc, time: known.time })
+            }
+            (Some(_), Some(known)) => {
+                let outside = known.callers.iter().position(|caller| !self.names.is_in_c_library(*caller))?;
+                known.calls.get(outside).copied()
+            }
+            (Some(_), None) => None,
+        }
+    }
+
+    fn finding(&self, charge: &Charge, shown: &[Shown], proof: Option<Proof>) -> Finding {
+        let title = title(charge.form, shown);
+        let mut finding = match &proof {
+            Some(proof) => Finding::proved(charge.class, &title, &proof.command),
+            None => Finding::suspected(charge.class, &title),
+        };
         for part in shown {
-            let place = part.stack.first().cloned().unwrap_or_default();
+            let place = part.place();
             let thread = part.part.moment.map(|moment| moment.thread);
             finding.causes.push(Cause { place: place.clone(), thread, text: part.text.clone() });
             if let Some(thread) = thread {
@@ -229,6 +257,12 @@ impl Court<'_> {
             process: Some(self.case.failing.log),
             ..Evidence::default()
         };
+        if let Some(proof) = proof {
+            finding.grounds.push(proof.ground);
+            let (recording, process) = (Some(proof.recording), Some(proof.process));
+            finding.evidence =
+                Evidence { recording, process, plan: serde_json::to_value(&proof.plan).ok(), seed: None };
+        }
         finding.next = self.next();
         finding
     }
@@ -281,7 +315,7 @@ impl Court<'_> {
                 let how = match level {
                     Level::Pc => "never together",
                     Level::Tid => "never from one thread to another and back",
-                    Level::Loop => "never so with regard to the iterations of loops",
+                    Level::Loop => "never or hardly ever so with regard to the iterations of loops",
                 };
                 format!(
                     "Procedure III: of {all} passing runs, {one} have the one pair and {other} the other, but {how}."
@@ -298,33 +332,5 @@ impl Court<'_> {
             command: format!("whodunit replay --gdb {name}"),
             text: "the failing run, forwards and backwards".to_owned(),
         }]
-    }
-}
-
-/// `queue.c:41`, as short as it goes.
-fn at(place: &Place) -> String {
-    let file = place.file.as_deref().and_then(std::path::Path::file_name);
-    match (file, place.line) {
-        (Some(file), Some(line)) => format!("{}:{line}", file.to_string_lossy()),
-        _ => place.function.clone().unwrap_or_default(),
-    }
-}
-
-fn title(form: Form, shown: &[Shown]) -> String {
-    let (who, what): (Vec<String>, Vec<String>) = shown.iter().map(|part| (part.function(), part.name())).unzip();
-    let deed = |number: usize| verb(shown[number].part.end.deed);
-    match form {
-        Form::Follows => format!("{} {} {}, then {} {} it", who[0], deed(0), what[0], who[1], deed(1)),
-        Form::Between => {
-            format!("{} {} {} between two accesses of {}", who[1], deed(1), what[1], who[0])
-        }
-        Form::Missing => {
-            format!("{} {} {} before {} {} it", who[0], deed(0), what[0], who[1], deed(1))
-        }
-        Form::Couple => {
-            let variables: BTreeSet<&String> = what.iter().collect();
-            let variables: Vec<&str> = variables.into_iter().map(String::as_str).collect();
-            format!("accesses to {} of {} and {} lie between each other", variables.join(" and "), who[0], who[1])
-        }
     }
 }

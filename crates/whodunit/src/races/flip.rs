@@ -18,8 +18,6 @@ use trace::finding::{Failure, Finding};
 
 /// How many clock events a run may take after it has left the recording.
 const LIMIT: u64 = 100_000_000;
-/// The state of a thread that was still held in the end.
-const HELD: &str = "held by the plan";
 
 /// Tries other orders, a limited number of times.
 pub struct Flips<'a> {
@@ -95,13 +93,13 @@ impl<'a> Flips<'a> {
     }
 
     fn judge(&self, plan: Plan, outcome: Outcome, held: u32) -> Flip {
-        if let Some(why) = obstacle(&outcome, held) {
+        if let Some(why) = outcomes::obstacle(&outcome, held) {
             return Flip::Missed(why);
         }
         let recorded =
             self.recorded.get_or_init(|| outcomes::recorded(self.subject.recording.folder(), self.subject.log).ok());
         let effect = effect(recorded.as_ref(), &outcome);
-        let command = outcomes::command(self.subject, &plan);
+        let command = outcomes::command(self.subject.recording, &self.subject.name, self.subject.log, &plan);
         Flip::Shown(Box::new(Shown { plan, outcome, effect, command }))
     }
 }
@@ -151,14 +149,6 @@ impl Shown {
     }
 }
 
-/// Why the order did not come about, if it did not.
-fn obstacle(outcome: &Outcome, held: u32) -> Option<String> {
-    let is_still_held = outcome.threads.iter().any(|thread| thread.thread == held && thread.state == HELD);
-    let never_came = outcome.left.is_none() || is_still_held;
-    let remark = outcome.remarks.first().cloned();
-    remark.or_else(|| never_came.then(|| "the other thread did not come to its access".to_owned()))
-}
-
 fn effect(recorded: Option<&Outcome>, outcome: &Outcome) -> Effect {
     match recorded {
         None => Effect::Unknown,
@@ -171,7 +161,7 @@ fn effect(recorded: Option<&Outcome>, outcome: &Outcome) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rerun::outcomes::made_up as outcome;
+    use crate::rerun::outcomes::{HELD, made_up as outcome, obstacle};
     use session::rerun::Thread;
 
     #[test]

@@ -2,15 +2,17 @@
 //! the command that shows it again.
 
 use super::carry_out;
-use crate::races::Subject;
 use crate::recordings::Trouble;
 use session::rerun::{Ending, Frame, Outcome, Passage, Plan, Step};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use trace::Recording;
 use trace::finding::{Failure, Place};
 
 /// No program has code here, so a plan that speaks of it never acts.
 const NOWHERE: &str = "0x1";
+/// The state of a thread that was still held in the end.
+pub const HELD: &str = "held by the plan";
 
 /// The run as it was recorded.
 pub fn recorded(folder: &Path, log: u32) -> Result<Outcome, Trouble> {
@@ -38,12 +40,20 @@ fn lines(outcome: &Outcome) -> Vec<(i32, String)> {
 }
 
 /// The command that carries the plan out again.
-pub fn command(subject: &Subject<'_>, plan: &Plan) -> String {
-    let process = match subject.recording.logs().first() {
-        Some(first) if *first == subject.log => String::new(),
-        _ => format!(" --process {}", subject.log),
+pub fn command(recording: &Recording, name: &str, log: u32, plan: &Plan) -> String {
+    let process = match recording.logs().first() {
+        Some(first) if *first == log => String::new(),
+        _ => format!(" --process {log}"),
     };
-    format!("whodunit rerun {}{process} --plan <(echo '{}')", subject.name, plan.text())
+    format!("whodunit rerun {name}{process} --plan <(echo '{}')", plan.text())
+}
+
+/// Why the order that a plan holds threads for did not come about, if it did not.
+pub fn obstacle(outcome: &Outcome, held: u32) -> Option<String> {
+    let is_still_held = outcome.threads.iter().any(|thread| thread.thread == held && thread.state == HELD);
+    let never_came = outcome.left.is_none() || is_still_held;
+    let remark = outcome.remarks.first().cloned();
+    remark.or_else(|| never_came.then(|| "the other thread did not come to its access".to_owned()))
 }
 
 pub fn failure(outcome: &Outcome) -> Failure {

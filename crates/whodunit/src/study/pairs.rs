@@ -22,11 +22,16 @@ pub struct Wanted {
     pub scope: Scope,
     /// The instructions whose iterations are to be told.
     pub looping_sites: Vec<u64>,
+    /// Every two threads are looked at as if there were no others.
+    pub two_by_two: bool,
 }
 
 /// A collector, and the marks that it needs.
 pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut Functions) -> impl Student {
     let mut collector = Collector::new(wanted.scope);
+    if wanted.two_by_two {
+        collector = collector.two_by_two();
+    }
     let recorded = show::recorded(recording, log).filter(|_| !wanted.looping_sites.is_empty());
     if let Some(recorded) = recorded {
         let mut flows = Flows::new(&recorded.space);

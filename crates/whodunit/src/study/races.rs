@@ -1,6 +1,7 @@
 //! Data races: which memory is for synchronisation, what races, and under what circumstances.
 
 use super::Student;
+use super::entrances::{Arrival, Entrances, TakenLock};
 use crate::naming::{Block, Blocks};
 use crate::stacks::Stacks;
 use analysis::races::{Classify, Detector, SecondPass, Sieve, Sieved, SiteClass, Surveyed, Suspects};
@@ -128,6 +129,12 @@ pub struct Circumstance {
     /// Which arrival of the thread at the instruction it was, counted from 1; 0 if nobody has counted.
     #[serde(default)]
     pub time: u64,
+    /// The calls that return to the callers, in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Arrival>,
+    /// The locks that the thread held, the first taken first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<TakenLock>,
 }
 
 /// Where a thread was made.
@@ -154,6 +161,7 @@ pub struct Circumstances {
     /// How often threads have come to the instructions that something is wanted of.
     times: BTreeMap<(Thread, u64), Times>,
     stacks: Stacks,
+    entrances: Entrances,
     blocks: Blocks,
     told: Told,
 }
@@ -188,6 +196,7 @@ impl Circumstances {
             pcs: Vec::new(),
             times,
             stacks: Stacks::default(),
+            entrances: Entrances::default(),
             blocks: Blocks::default(),
             told: Told { circumstances, threads: BTreeMap::new() },
         }
@@ -218,13 +227,16 @@ impl Circumstances {
         });
         for number in met {
             let block = self.blocks.at(address).copied();
+            let callers = self.stacks.callers(thread);
             self.told.circumstances[number] = Some(Circumstance {
-                callers: self.stacks.callers(thread),
+                calls: callers.iter().map(|caller| self.entrances.call(thread, *caller)).collect(),
+                callers,
                 before: values.before.map(<[u8]>::to_vec),
                 after: values.after.map(<[u8]>::to_vec),
                 address,
                 block,
                 time,
+                locks: self.entrances.locks(thread),
             });
         }
     }
@@ -249,6 +261,7 @@ impl Listener for Circumstances {
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
+        self.entrances.hear(thread, event);
         match *event {
             Event::Called { return_address, stack, .. } => self.stacks.called(thread, stack, return_address),
             Event::Returned { target } => self.stacks.returned(thread, target),

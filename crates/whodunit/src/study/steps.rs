@@ -73,6 +73,7 @@ impl Listener for Steps {
             address: access.address,
             block: self.blocks.at(access.address).copied(),
             time,
+            ..Circumstance::default()
         });
     }
 

@@ -14,8 +14,22 @@ fn blames(name: &str, options: &[&str], marks: &[&str], ground: &str) {
 }
 
 #[test]
-fn a_lost_update_is_blamed_on_what_comes_in_between() {
-    blames("s_counter", &["--runs", "12"], &["read", "write"], "Procedure I: none of");
+fn a_lost_update_is_proved_by_a_run_without_it() {
+    let place = Place::new("s_counter", "s_counter");
+    let found = place.pairs(&["--runs", "12", "--sensitivity"]);
+    let first = &found["findings"][0];
+    assert_eq!(place.blamed(first), ["read", "write"].map(str::to_owned).into(), "{found:#}");
+    assert!(first["grounds"][0].as_str().is_some_and(|text| text.starts_with("Procedure I: none of")), "{found:#}");
+    assert_eq!(first["status"], "proved", "{found:#}");
+    assert!(first["rerun"].as_str().is_some_and(|command| command.starts_with("whodunit rerun guest-")), "{found:#}");
+    let evidence = &first["evidence"];
+    let recording = evidence["recording"].as_str().expect("a recording");
+    let rerun = place.whodunit(&["rerun", recording, "--json", "--plan", &evidence["plan"].to_string()]);
+    // The failing run passes, or a passing one fails.
+    let is_failing_run = found["recording"] == evidence["recording"];
+    assert_eq!(rerun.status.success(), is_failing_run, "{}", String::from_utf8_lossy(&rerun.stdout));
+    let points = found["narrowing"].as_array().expect("points");
+    assert_eq!(points.last().map(|point| &point["runs"]), Some(&12.into()), "{points:?}");
 }
 
 #[test]
@@ -42,4 +56,8 @@ fn recordings_are_compared_as_well() {
     let found = place.compare(&words.collect::<Vec<_>>());
     assert_eq!(place.blamed(&found["findings"][0]), ["read", "write"].map(str::to_owned).into());
     assert_eq!(found["summary"]["text"], "1 failing run and 3 passing runs.");
+    let words = ["--prove", "0", "--failing", "guest-1", "guest-1", "--passing", &passing[0]];
+    let found = place.compare(&words);
+    assert_eq!(found["findings"][0]["status"], "suspected");
+    assert_eq!(found["summary"]["text"], "2 failing runs and 1 passing run.");
 }

@@ -1,0 +1,132 @@
+//! Plans that bring the accesses of a suspect about in another order, or in just this one.
+
+use crate::study::entrances::{Arrival, TakenLock};
+use session::rerun::{Left, Passage, Plan, Point, Step};
+use std::collections::BTreeSet;
+
+/// How many clock events a run may take after it has left the recording.
+const LIMIT: u64 = 100_000_000;
+
+/// An access of a thread: its instruction, or the call of a library that makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    pub thread: u32,
+    pub at: Arrival,
+    /// What the thread holds then, the first taken first.
+    pub locks: Vec<TakenLock>,
+}
+
+impl Act {
+    /// Where the thread is to be held, so that the other one can come to its own act: before it, or before the first lock that
+    /// both need.
+    fn entrance(&self, other: &Act) -> Arrival {
+        let is_needed = |lock: &&TakenLock| other.locks.iter().any(|theirs| theirs.object == lock.object);
+        let barrier = self.locks.iter().find(is_needed).map(|lock| lock.call);
+        barrier.filter(|call| call.time > 0).unwrap_or(self.at)
+    }
+}
+
+/// Plans for the run that has these acts in this order, by which those of one thread come before all of the other's: each
+/// with the thread that it holds.
+///
+/// The thread that came in between waits first; then whoever began.
+pub fn apart(acts: &[Act]) -> Vec<(u32, Plan)> {
+    let threads: BTreeSet<u32> = acts.iter().map(|act| act.thread).collect();
+    let Some(first) = acts.first().filter(|_| threads.len() == 2) else { return Vec::new() };
+    let (ours, theirs): (Vec<&Act>, Vec<&Act>) = acts.iter().partition(|act| act.thread == first.thread);
+    let is_interrupted = acts.last().is_some_and(|last| last.thread == first.thread) || {
+        // Both threads' acts may cross.
+        let their_first = acts.iter().position(|act| act.thread != first.thread);
+        let our_last = acts.iter().rposition(|act| act.thread == first.thread);
+        their_first < our_last
+    };
+    let between = is_interrupted.then(|| hold(theirs[0], ours[ours.len() - 1]));
+    let before = hold(ours[0], theirs[theirs.len() - 1]);
+    let held = between.map(|step| (theirs[0].thread, step)).into_iter().chain([(first.thread, before)]);
+    held.map(|(thread, step)| (thread, plan(vec![step]))).collect()
+}
+
+/// A plan that brings the acts about in just this order.
+pub fn in_order(acts: &[Act]) -> Plan {
+    let changes = acts.windows(2).filter(|acts| acts[0].thread != acts[1].thread);
+    plan(changes.map(|acts| hold(&acts[1], &acts[0])).collect())
+}
+
+/// Leaves the recording at the same point and changes nothing else: whatever this does to a run, the order of the acts has
+/// no part in it.
+pub fn without_the_order(left: &Left) -> Plan {
+    let point = Point {
+        thread: Some(left.thread),
+        clock: Some(left.clock),
+        at: Some(left.pc.clone()),
+        time: 1,
+        ..Point::default()
+    };
+    plan(vec![Step::Follow(point)])
+}
+
+fn hold(held: &Act, other: &Act) -> Step {
+    let entrance = held.entrance(other);
+    let until = Passage { thread: other.thread, passes: format!("{:#x}", other.at.pc), time: other.at.time };
+    Step::Hold { thread: held.thread, before: format!("{:#x}", entrance.pc), time: entrance.time, until }
+}
+
+fn plan(steps: Vec<Step>) -> Plan {
+    Plan { limit: Some(LIMIT), ..Plan::new(steps) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn act(thread: u32, pc: u64) -> Act {
+        Act { thread, at: Arrival { pc, time: pc }, locks: Vec::new() }
+    }
+
+    /// Who is held where, until who has passed what.
+    fn holds(plan: &Plan) -> Vec<(u32, String, u32, String)> {
+        let of = |step: &Step| match step {
+            Step::Hold { thread, before, until, .. } => {
+                Some((*thread, before.clone(), until.thread, until.passes.clone()))
+            }
+            _ => None,
+        };
+        plan.steps.iter().filter_map(of).collect()
+    }
+
+    fn step(thread: u32, before: &str, other: u32, passes: &str) -> (u32, String, u32, String) {
+        (thread, before.to_owned(), other, passes.to_owned())
+    }
+
+    #[test]
+    fn a_pair_is_turned_round() {
+        let plans = apart(&[act(2, 1), act(3, 2)]);
+        assert_eq!(
+            plans.iter().map(|(held, plan)| (*held, holds(plan))).collect::<Vec<_>>(),
+            [(2, vec![step(2, "0x1", 3, "0x2")])]
+        );
+    }
+
+    #[test]
+    fn what_came_in_between_comes_behind_or_before() {
+        let acts = [act(2, 1), act(3, 2), act(2, 3)];
+        let plans: Vec<_> = apart(&acts).iter().map(|(_, plan)| holds(plan)).collect();
+        assert_eq!(plans, [vec![step(3, "0x2", 2, "0x3")], vec![step(2, "0x1", 3, "0x2")]]);
+        assert_eq!(holds(&in_order(&acts)), [step(3, "0x2", 2, "0x1"), step(2, "0x3", 3, "0x2")]);
+    }
+
+    #[test]
+    fn a_thread_is_held_before_the_lock_that_the_other_needs() {
+        let lock = |object, pc| TakenLock { object, call: Arrival { pc, time: 1 } };
+        let first = Act { locks: vec![lock(7, 0xa), lock(8, 0xb)], ..act(2, 1) };
+        let second = Act { locks: vec![lock(8, 0xc)], ..act(3, 2) };
+        let plans = apart(&[first, second]);
+        assert_eq!(holds(&plans[0].1), [step(2, "0xb", 3, "0x2")]);
+    }
+
+    #[test]
+    fn acts_of_one_thread_or_of_three_have_no_plan() {
+        assert!(apart(&[act(2, 1), act(2, 2)]).is_empty());
+        assert!(apart(&[act(2, 1), act(3, 2), act(4, 3)]).is_empty());
+    }
+}

@@ -1,0 +1,165 @@
+//! Tries suspects out: what-if runs of the failing run with the accesses apart, and of a passing one with them in the guilty
+//! order.
+//!
+//! A run that leaves its recording goes on with another schedule, which alone may let it pass or fail. So each attempt has a
+//! counterpart that leaves at the same point and holds nobody: only if the two end differently, the order is to blame.
+
+use super::Case;
+use super::hearing::Source;
+use super::plans::{Act, apart, in_order, without_the_order};
+use crate::hunt::Ground;
+use crate::progress::Line;
+use crate::rerun::{self, outcomes};
+use session::rerun::{Ending, Outcome, Plan};
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use trace::{Recording, Store};
+
+/// Numbers of schedules are never so large.
+const NUMBER: u64 = u64::MAX;
+const STANDARD_OUTPUT: i32 = 1;
+
+/// What shows that an order is to blame.
+pub struct Proof {
+    pub plan: Plan,
+    /// The command that shows it again.
+    pub command: String,
+    /// As users call the recording, and the process in it.
+    pub recording: String,
+    pub process: u32,
+    /// What came of it, as a sentence.
+    pub ground: String,
+}
+
+/// Tries suspects out, a limited number of them.
+pub struct Trials<'a> {
+    case: &'a Case,
+    most: usize,
+    tried: usize,
+    line: Line,
+    /// The failing and a passing run as they were recorded; none if they cannot be run.
+    recorded: OnceCell<Option<(Outcome, Outcome)>>,
+    /// Where the passing run is now that it is kept for the user.
+    kept: OnceCell<PathBuf>,
+}
+
+impl<'a> Trials<'a> {
+    pub fn new(case: &'a Case, most: usize) -> Trials<'a> {
+        Trials { case, most, tried: 0, line: Line::new(), recorded: OnceCell::new(), kept: OnceCell::new() }
+    }
+
+    /// Nothing if no run shows it, or enough were tried.
+    pub fn try_out(&mut self, acts: &[Act]) -> Option<Proof> {
+        if self.tried >= self.most || apart(acts).is_empty() {
+            return None;
+        }
+        self.tried += 1;
+        let (tried, most) = (self.tried, self.most);
+        self.line.show(|| format!("Trying other orders: {tried} of at most {most}"));
+        let proof = self.gone_when_apart(acts).or_else(|| self.there_when_forced(acts));
+        self.line.end();
+        proof
+    }
+
+    /// The failing run passes with the accesses apart.
+    fn gone_when_apart(&self, acts: &[Act]) -> Option<Proof> {
+        let failing = &self.case.failing;
+        let (plan, outcome) = apart(acts).into_iter().find_map(|(held, plan)| {
+            let run = (failing.recording.folder(), failing.log);
+            let outcome = rerun::carry_out(run.0, run.1, &plan).ok()?;
+            let has_come = outcomes::obstacle(&outcome, held).is_none();
+            let is_proof = has_come && self.differs_from_counterpart(run, &outcome, false);
+            is_proof.then_some((plan, outcome))
+        })?;
+        let ground = outcome.left.map_or_else(String::new, |left| {
+            let (thread, place) = (left.thread, left.place);
+            format!(
+                "A what-if run of the failing run held thread {thread} at {place} until the other one was past: the program \
+                 passed. From the same point on, it failed when nobody was held."
+            )
+        });
+        let (name, process) = (failing.name(), failing.log);
+        let command = outcomes::command(&failing.recording, &name, process, &plan);
+        Some(Proof { plan, command, recording: name, process, ground })
+    }
+
+    /// A passing run fails with the accesses in this order.
+    fn there_when_forced(&self, acts: &[Act]) -> Option<Proof> {
+        let passing = self.case.passing.first()?;
+        let plan = in_order(acts);
+        let folder = self.kept.get().map_or(passing.recording.folder(), PathBuf::as_path);
+        let outcome = rerun::carry_out(folder, passing.log, &plan).ok()?;
+        let mut threads = acts.iter().map(|act| act.thread);
+        let has_come = threads.all(|thread| outcomes::obstacle(&outcome, thread).is_none());
+        if !has_come || !self.differs_from_counterpart((folder, passing.log), &outcome, true) {
+            return None;
+        }
+        let recording = self.keep(passing)?;
+        let (name, process) = (crate::races::user_name(recording.folder()), passing.log);
+        let how = outcomes::failure(&outcome).text;
+        let ground = format!(
+            "A what-if run of a passing run made the accesses in this order: it failed ({how}), and else it passed."
+        );
+        let command = outcomes::command(&recording, &name, process, &plan);
+        Some(Proof { plan, command, recording: name, process, ground })
+    }
+
+    /// Whether a what-if run failed or passed, as `has_failed` says, and does the other when nobody is held.
+    fn differs_from_counterpart(&self, (folder, log): (&Path, u32), outcome: &Outcome, has_failed: bool) -> bool {
+        let Some(left) = outcome.left.as_ref().filter(|_| self.has_failed(outcome) == Some(has_failed)) else {
+            return false;
+        };
+        let counterpart = rerun::carry_out(folder, log, &without_the_order(left));
+        counterpart.is_ok_and(|counterpart| self.has_failed(&counterpart) == Some(!has_failed))
+    }
+
+    /// Whether a run has failed; nothing if that cannot be told.
+    fn has_failed(&self, outcome: &Outcome) -> Option<bool> {
+        match (&outcome.ending, &self.case.ground) {
+            (Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::Stopped {}, _) => None,
+            (Ending::Killed { .. } | Ending::Deadlock {}, Some(_)) => Some(true),
+            (Ending::Exited { status }, Some(ground)) => {
+                if *status == 0 {
+                    checked(ground, outcome)
+                } else {
+                    Some(true)
+                }
+            }
+            (_, None) => self.is_like_the_failing_run(outcome),
+        }
+    }
+
+    /// Of given recordings, nobody knows what makes a failure but that the runs differ.
+    fn is_like_the_failing_run(&self, outcome: &Outcome) -> Option<bool> {
+        let recorded = |source: &Source| outcomes::recorded(source.recording.folder(), source.log).ok();
+        let recorded =
+            self.recorded.get_or_init(|| Some((recorded(&self.case.failing)?, recorded(self.case.passing.first()?)?)));
+        let (failing, passing) = recorded.as_ref()?;
+        match (failing.ending == passing.ending, outcomes::is_same(passing, failing)) {
+            (_, true) => None,
+            (true, false) => Some(!outcomes::is_same(passing, outcome)),
+            (false, false) => Some(outcome.ending != passing.ending),
+        }
+    }
+
+    /// The passing run in a place where the user finds it.
+    fn keep(&self, passing: &Source) -> Option<Recording> {
+        if self.case.ground.is_none() {
+            return Recording::open(passing.recording.folder()).ok();
+        }
+        if self.kept.get().is_none() {
+            let store = Store::from_environment().ok()?;
+            let folder = store.adopt(passing.recording.folder(), &passing.recorded.program()).ok()?;
+            // The failing run is what people look for.
+            let _ = store.point_latest_to(self.case.failing.recording.folder());
+            let _ = self.kept.set(folder);
+        }
+        Recording::open(self.kept.get()?).ok()
+    }
+}
+
+fn checked(ground: &Ground, outcome: &Outcome) -> Option<bool> {
+    let written = outcome.output.iter().filter(|output| output.descriptor == STANDARD_OUTPUT);
+    let text: String = written.map(|output| output.text.as_str()).collect();
+    ground.fails_with(NUMBER, text.as_bytes()).ok()
+}
