@@ -34,7 +34,7 @@ pub(crate) mod objects;
 mod parts;
 mod second_pass;
 pub(crate) mod shadow;
-mod sieve;
+pub(crate) mod sieve;
 pub(crate) mod sites;
 mod spin_loops;
 mod survey;

@@ -84,7 +84,10 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::Explore(known) => Box::new(Studying::new(predict::explore(known), functions, Detail::Accesses)),
+        Study::Explore(known) => {
+            let (student, chosen) = predict::explore(known);
+            Box::new(Studying::new(student, functions, Detail::Accesses).of(chosen))
+        }
         Study::Predict(subject) => {
             let (student, chosen) = predict::predict(subject);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))

@@ -23,10 +23,12 @@ pub struct Subject {
     pub method: Method,
 }
 
-pub fn explore(known: Known) -> impl Student {
+/// All accesses are told; that code without any has run is not.
+pub fn explore(known: Known) -> (impl Student, Chosen) {
     let classify = [known.classes.clone().classify(), known.classes.classify()];
     let exploration = Exploration::new(classify, known.libraries);
-    Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored()))
+    let student = Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored()));
+    (student, Chosen { instructions: BTreeSet::new(), others: Wanted::ADDRESSES })
 }
 
 /// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone.

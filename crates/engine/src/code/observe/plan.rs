@@ -515,6 +515,18 @@ mod tests {
     }
 
     #[test]
+    fn paths_without_accesses_are_not_observed_for_addresses() {
+        // add rax, rbx; jne -5
+        let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb];
+        let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
+        let marks = Marks::new();
+        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES };
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen) };
+        assert!(!wishes.concern(&path));
+        assert!(Wishes { chosen: None, ..wishes }.concern(&path), "where all that runs is counted");
+    }
+
+    #[test]
     fn some_instructions_stand_alone() {
         let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
         let [nop, moves] = [decoder.decode(), decoder.decode()];

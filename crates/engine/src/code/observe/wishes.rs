@@ -1,7 +1,7 @@
 //! What is wanted of which instructions.
 
-use super::{Chosen, Marks, SiteKind, Wanted, site_kind};
-use iced_x86::{Instruction, Mnemonic};
+use super::{Chosen, Marks, SiteKind, Wanted, memory_used, site_kind};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic};
 
 /// What is to be written down of which instructions.
 #[derive(Clone, Copy)]
@@ -24,14 +24,15 @@ impl Wishes<'_> {
 
     /// Whether there is anything to write down of a path. Where all instructions are wanted, that they ran counts too.
     pub fn concern(&self, path: &[Instruction]) -> bool {
-        let is_concerned = |instruction: &Instruction| {
+        let mut factory = InstructionInfoFactory::new();
+        let mut is_concerned = |instruction: &Instruction| {
             let wanted = self.of(instruction);
-            wanted.any_address()
+            wanted.any_address() && memory_used(&mut factory, instruction).next().is_some()
                 || wanted.targets
                 || self.marks.contains_key(&instruction.ip())
                 || self.moves_fs_base(instruction)
         };
-        self.chosen.is_none() || path.iter().any(is_concerned)
+        self.chosen.is_none() || path.iter().any(&mut is_concerned)
     }
 
     /// Whether later addresses depend on the new FS base.
