@@ -58,10 +58,8 @@ pub fn print_validation(arguments: &Arguments, place: &Path) -> Result<(), Strin
     let detected = began.elapsed().as_secs_f64();
     let Answer { findings, .. } = ask(place, "fatal", &[&recording])?;
     let tried = began.elapsed().as_secs_f64() - 2.0 * detected;
-    println!(
-        "\ntables: {} predictions proved in {tried:.1} s, after {detected:.1} s for the detectors",
-        findings.len()
-    );
+    let n_proved: u64 = findings.iter().filter_map(|finding| finding["count"].as_u64()).sum();
+    println!("\ntables: {n_proved} orders proved in {tried:.1} s, after {detected:.1} s for the detectors");
     Ok(())
 }
 
