@@ -30,14 +30,14 @@
 
 mod comparators;
 pub(crate) mod deeds;
-mod detector;
+pub(crate) mod detector;
 mod exploration;
 mod found;
 mod locations;
 pub(crate) mod order;
 mod parts;
 pub(crate) mod runners;
-pub(crate) mod scene;
+mod scene;
 mod uses;
 
 pub use comparators::Method;

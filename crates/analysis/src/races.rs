@@ -35,7 +35,7 @@ mod parts;
 mod second_pass;
 pub(crate) mod shadow;
 mod shapes;
-mod sieve;
+pub(crate) mod sieve;
 pub(crate) mod sites;
 mod spin_loops;
 mod survey;

@@ -6,8 +6,10 @@
 //! allocated. If two threads' accesses, one of them a write or the release of the block, are not ordered, all of these
 //! instructions are told. Locks order nothing here, since what they order could have been the other way round.
 //!
-//! It may tell too many: neighbours in one granule, memory that many threads have read before it is written, more
-//! instructions than are kept apart ([`site_sets`]). May miss: what lies beyond the watched memory, which is counted.
+//! Times and readers are kept as by the [`Sieve`](crate::races::Sieve).
+//!
+//! It may tell too many: neighbours in one granule, what threads do after a million releases, more instructions than are
+//! kept apart ([`site_sets`]). May miss: what lies beyond the watched memory, which is counted.
 
 mod cells;
 mod places;
@@ -19,8 +21,10 @@ use crate::predict::{Libraries, Order};
 use crate::races::Surveyed;
 use crate::races::cell::Slot;
 use crate::races::shadow::granules;
+use crate::races::sieve::epoch::{Epoch, LAST_SLOT, LAST_TICK, Sight};
+use crate::races::sieve::readers::Readers;
 use crate::races::sites::{Classify, SiteClass, Sites};
-use cells::{Cells, Stamp};
+use cells::{Cell, Cells};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use site_sets::SiteSets;
@@ -54,6 +58,7 @@ pub struct SharedMemory {
     own: Vec<bool>,
     order: Order,
     cells: Cells,
+    readers: Readers,
     sets: SiteSets,
     places: Places,
     /// Sizes by address.
@@ -64,8 +69,13 @@ pub struct SharedMemory {
 #[derive(Clone, Copy)]
 struct Accessor {
     slot: Slot,
-    stamp: Stamp,
+    epoch: Epoch,
+    /// Whether its epochs differ from all others.
+    can_be_told: bool,
 }
+
+/// How many lists of readers there may be for each page of cells before unused ones are looked for.
+const LISTS_EACH: usize = 16;
 
 impl SharedMemory {
     /// Atomic instructions of the libraries order nothing, since their locks do not.
@@ -76,6 +86,7 @@ impl SharedMemory {
             own: Vec::new(),
             order: Order::new(Surveyed::default()),
             cells: Cells::default(),
+            readers: Readers::new(),
             sets: SiteSets::default(),
             places: Places::default(),
             blocks: FxHashMap::default(),
@@ -103,26 +114,38 @@ impl SharedMemory {
                 cell.sites = sites;
             }
             // What atomic instructions access passes order on, so all that is done to it matters.
-            cell.is_contended |= is_atomic || !Stamp::can_tell(accessor.slot);
-            if !cell.knows(accessor.stamp, access.kind.writes()) {
-                let order = &self.order;
-                let is_ordered = |stamp: Stamp| stamp.is_seen_by(accessor.slot, order);
-                cell.touch(accessor.stamp, access.kind.writes(), is_ordered);
+            cell.is_contended |= is_atomic || !accessor.can_be_told;
+            if !cell.knows(accessor.epoch, access.kind.writes()) {
+                let sight = Sight { now: accessor.epoch, seen: self.order.seen(accessor.slot) };
+                cell.touch(access.kind.writes(), &sight, &mut self.readers);
             }
         }
         if is_atomic && self.own[access.site.0 as usize] {
             self.order.synchronise(accessor.slot, access);
-            accessor.stamp = Stamp::new(accessor.slot, self.order.epoch(accessor.slot));
+            *accessor = self.accessor(accessor.slot);
         }
+    }
+
+    fn accessor(&mut self, slot: Slot) -> Accessor {
+        let tick = self.order.epoch(slot);
+        let can_be_told = slot <= LAST_SLOT && tick < LAST_TICK;
+        Accessor { slot, epoch: Epoch::new(slot.min(LAST_SLOT), tick.min(LAST_TICK)), can_be_told }
+    }
+
+    fn forget_lists(&mut self) {
+        self.readers.keep(self.cells.iter().filter_map(Cell::list), self.cells.n_pages() * LISTS_EACH);
     }
 
     /// What happened to this memory so far has nothing to do with what happens from now on.
     fn give_up(&mut self, address: u64, size: u64, freed_by: Option<Slot>) {
-        let order = &self.order;
+        let freed_by = freed_by.map(|slot| self.accessor(slot));
         for (granule, _) in granules(address, size.min(LONGEST_BLOCK)) {
             let Some(cell) = self.cells.take(granule) else { continue };
-            let is_ordered = |stamp: Stamp| freed_by.is_none_or(|slot| stamp.is_seen_by(slot, order));
-            if cell.is_contended || freed_by.is_some() && cell.has_several_readers || !cell.stamps().all(is_ordered) {
+            let is_after = freed_by.is_none_or(|by| {
+                let sight = Sight { now: by.epoch, seen: self.order.seen(by.slot) };
+                by.can_be_told && cell.is_before(&sight, &self.readers)
+            });
+            if cell.is_contended || !is_after {
                 self.sets.want(cell.sites);
                 self.places.add(granule);
             }
@@ -162,7 +185,10 @@ impl Listener for SharedMemory {
             }
             return;
         }
-        let mut accessor = Accessor { slot, stamp: Stamp::new(slot, self.order.epoch(slot)) };
+        if self.readers.are_many() {
+            self.forget_lists();
+        }
+        let mut accessor = self.accessor(slot);
         for access in accesses {
             self.access(&mut accessor, access);
         }

@@ -1,9 +1,11 @@
 //! What finding data races costs: `cargo bench --bench races [-- FILTER… -n N]` prints the table.
 //!
-//! Six threaded programs run natively, are recorded, and then replayed by a listener that only counts and by `races`; beside
-//! them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
+//! Six threaded programs run natively, are recorded, and then replayed by a listener that only counts, by `races` and by
+//! `predict`; beside them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
 //! the best of N runs.
 
+#[path = "support/alone.rs"]
+mod alone;
 #[path = "../tests/programs/debian.rs"]
 mod debian;
 #[path = "races/measure.rs"]
@@ -11,8 +13,9 @@ mod measure;
 #[path = "races/workplace.rs"]
 mod workplace;
 
+use alone::Run;
 use clap::Parser;
-use measure::{Mode, Run};
+use measure::Mode;
 use workplace::Workplace;
 
 const NAME_WIDTH: usize = 16;
@@ -39,7 +42,7 @@ struct Arguments {
 
 impl Arguments {
     fn modes(&self) -> Vec<Mode> {
-        let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races];
+        let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races, Mode::Predict];
         if !self.without_others {
             modes.extend([Mode::Helgrind, Mode::Drd, Mode::ThreadSanitizer]);
         }
@@ -54,7 +57,7 @@ impl Arguments {
 fn main() {
     let arguments = Arguments::parse();
     if !arguments.alone.is_empty() {
-        return measure::run_alone(&arguments.alone);
+        return alone::run_alone(&arguments.alone);
     }
     if !arguments.bench {
         println!("measures only under `cargo bench --bench races`");

@@ -198,7 +198,8 @@ impl engine::Host for Terminal {
     }
 
     fn reran(&self, rerun: &engine::Rerun) {
-        with_room(&|| crate::rerun::answer(rerun, &self.copies));
+        let is_brief = self.replay.as_ref().is_some_and(View::is_brief);
+        with_room(&|| crate::rerun::answer(rerun, &self.copies, is_brief));
     }
 
     fn wrote(&self, nanoseconds: u64, stream: u8, bytes: &[u8]) {

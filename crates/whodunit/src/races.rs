@@ -13,6 +13,7 @@ pub mod verdicts;
 use crate::findings_output;
 use crate::naming::Naming;
 use crate::recordings::{Trouble, conclude, name_of};
+use crate::rerun::outcomes;
 use crate::show::{self, Recorded};
 use crate::{allocators, pack, usage_error};
 use analysis::suppressions::Suppressions;
@@ -21,6 +22,7 @@ use flip::Flips;
 use names::Names;
 use passes::Passes;
 use program::source::SourceCache;
+use session::rerun::Plan;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -103,6 +105,13 @@ pub struct Subject<'a> {
     pub log: u32,
     pub recorded: Recorded,
     pub allocating: &'a allocators::Arguments,
+}
+
+impl Subject<'_> {
+    /// The command that carries the plan out again.
+    pub fn command(&self, plan: &Plan) -> String {
+        outcomes::command(self.recording, &self.name, self.log, plan)
+    }
 }
 
 fn find(arguments: &Arguments, suppressions: &[Suppressions]) -> Result<(Findings, Recording), Trouble> {

@@ -54,6 +54,9 @@ pub struct Arguments {
     /// Leave the recording as this plan has it, and tell the outcome on standard output
     #[arg(long, hide = true, value_name = "PLAN")]
     rerun: Option<String>,
+    /// Tell no stacks if that ends well
+    #[arg(long, hide = true, requires = "rerun")]
+    brief: bool,
     /// Wait for gdb at ADDR (PORT, HOST:PORT or a socket's path) and let it go forwards and backwards
     #[arg(
         long,
@@ -198,6 +201,11 @@ impl View {
     /// The files that came with the recording.
     pub fn copies(&self) -> Arc<Copies> {
         pack::copies_of(&self.recording)
+    }
+
+    /// Whether names matter only of a run that fails.
+    pub fn is_brief(&self) -> bool {
+        self.arguments.brief
     }
 
     /// The replay has come to the program's own end.

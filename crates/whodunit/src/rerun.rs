@@ -108,11 +108,21 @@ fn tell(arguments: &Arguments, plan: &Plan) -> Result<u8, Trouble> {
 
 /// Runs the process image in `log` as the plan has it.
 pub fn carry_out(folder: &Path, log: u32, plan: &Plan) -> Result<Outcome, Trouble> {
+    carry_out_with(folder, log, plan, &[])
+}
+
+/// The same for who tries many plans: where the threads are is told only if the run fails. To find names takes longer than
+/// most runs.
+pub fn try_out(folder: &Path, log: u32, plan: &Plan) -> Result<Outcome, Trouble> {
+    carry_out_with(folder, log, plan, &["--brief"])
+}
+
+fn carry_out_with(folder: &Path, log: u32, plan: &Plan, options: &[&str]) -> Result<Outcome, Trouble> {
     let failed = |problem: String| Trouble::Refused(problem);
     let cannot_start = |error: std::io::Error| failed(format!("cannot start a run: {error}"));
     let own = std::env::current_exe().map_err(cannot_start)?;
     let mut command = Command::new(own);
-    command.args(["replay", "--quiet", "--no-report", "--process"]).arg(log.to_string());
+    command.args(["replay", "--quiet", "--no-report"]).args(options).arg("--process").arg(log.to_string());
     command.arg("--rerun").arg(plan.text()).arg(folder).stdin(Stdio::null());
     let output = command.output().map_err(cannot_start)?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -128,8 +138,8 @@ pub fn carry_out(folder: &Path, log: u32, plan: &Plan) -> Result<Outcome, Troubl
 }
 
 /// Writes the outcome for who asked.
-pub fn answer(rerun: &engine::Rerun, copies: &Arc<Copies>) {
-    let outcome = serde_json::to_string(&told(rerun, copies)).unwrap_or_default();
+pub fn answer(rerun: &engine::Rerun, copies: &Arc<Copies>, is_brief: bool) {
+    let outcome = serde_json::to_string(&told(rerun, copies, is_brief)).unwrap_or_default();
     if let Err(error) = recordings::print(&outcome) {
         drop(error);
         voice::say_last("whodunit: cannot write the outcome to standard output\n");

@@ -16,7 +16,7 @@ use crate::inquiry::Inquiry;
 use analysis::pairs::Scope;
 use analysis::predict::Libraries;
 use analysis::races::{Sieved, Surveyed, Suspects};
-use engine::{Chosen, Marks, Observation, Observer, Passed};
+use engine::{Chosen, Marks, Observation, Observer, Passed, Wanted};
 use functions::Functions;
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,10 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
 impl<S: Student> Studying<S> {
     fn new(student: S, functions: Functions, detail: Detail) -> Studying<S> {
         let Functions { marks, roles } = functions;
-        Studying { streaming: Streaming::new(student, roles, detail), marks, chosen: None }
+        // Where accesses are all that is told, it is of no concern that code without any has run.
+        let all_accesses = || Chosen { instructions: BTreeSet::new(), others: Wanted::ADDRESSES };
+        let chosen = (detail == Detail::Accesses).then(all_accesses);
+        Studying { streaming: Streaming::new(student, roles, detail), marks, chosen }
     }
 
     /// Observes these instructions, and of the others only what is said.

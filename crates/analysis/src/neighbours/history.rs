@@ -1,9 +1,9 @@
 //! The listener that keeps the latest accesses to watched memory.
 
 use crate::predict::deeds::{Deed, Happening, Place};
+use crate::predict::detector::made_as;
 use crate::predict::order::Order;
 use crate::predict::runners::Runners;
-use crate::predict::scene::made_as;
 use crate::predict::{Block, Libraries};
 use crate::races::blocks::Blocks;
 use crate::races::sites::{Classify, SiteClass, Sites};

@@ -12,6 +12,7 @@ use super::found::{Collected, Kind, Suspicion};
 use super::locations::{Location, Touch};
 use super::order::Order;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How predictions are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -28,7 +29,7 @@ pub enum Method {
 pub struct Comparison<'a> {
     pub location: &'a Location,
     pub size: u64,
-    pub access: &'a Happening,
+    pub access: &'a Arc<Happening>,
     pub writes: bool,
     pub order: &'a Order,
     pub collected: &'a mut Collected,
@@ -67,7 +68,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn add(&mut self, kind: Kind, early: &Happening, late: &Happening) {
+    fn add(&mut self, kind: Kind, early: &Arc<Happening>, late: &Arc<Happening>) {
         let (address, size) = (self.location.address, self.size);
         self.collected.add(&Suspicion { kind, address, size, block: None, early, late, renewal: None });
     }

@@ -8,13 +8,14 @@ use super::locations::{Location, Locations};
 use super::order::Order;
 use super::parts::{LONGEST_ACCESS, Part, has_null, parts};
 use super::runners::Runners;
-use super::scene::{Scene, made_as};
+use super::scene::Scene;
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
 use crate::races::sites::{Classify, SiteClass, Sites};
 use crate::shared_memory::Places;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use std::sync::Arc;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// Where libraries are whose instructions nobody wants to hold a thread at.
@@ -27,6 +28,8 @@ const STACK_REACH: u64 = 1 << 18;
 pub struct Detector {
     sites: Sites,
     libraries: Libraries,
+    /// Of each site, whether it is in the program's own code.
+    own: Vec<bool>,
     order: Order,
     runners: Runners,
     locations: Locations,
@@ -53,6 +56,7 @@ impl Detector {
         Detector {
             sites: Sites::new(classify),
             libraries,
+            own: Vec::new(),
             order: Order::new(explored.surveyed),
             runners: Runners::default(),
             locations: Locations::default(),
@@ -98,7 +102,7 @@ impl Detector {
         let tick = self.order.advance(slot);
         let time = self.runners.of(thread).count(access);
         let (pc, _) = self.sites.place(access.site.0);
-        let is_own = !self.is_in_library(pc);
+        let is_own = self.own[access.site.0 as usize];
         if is_own {
             self.runners.of(thread).passed(Place { pc, time });
         }
@@ -169,21 +173,21 @@ impl Detector {
 
     fn part(&mut self, part: &Part, happening: &Happening) {
         let was_set = part.before != Some(0);
-        let Some(location) = self.locations.at(part.address, was_set) else { return };
+        let block = || self.blocks.number_at(part.address).and_then(|number| made_as(&self.made, number));
+        let Some(location) = self.locations.at(part.address, was_set, block) else { return };
         let earlier_locks = location.earlier_locks(happening.thread);
-        let at = Happening { earlier_locks, ..happening.clone() };
+        let valued = |value| Arc::new(Happening { earlier_locks: earlier_locks.clone(), value, ..happening.clone() });
         if self.method != Method::Fatal {
-            return compare(self.method, &self.order, &mut self.collected, location, part, &at);
+            return compare(self.method, &self.order, &mut self.collected, location, part, &valued(None));
         }
-        let (blocks, made, released) = (&self.blocks, self.made.as_slice(), &self.released);
-        let mut scene = Scene { order: &mut self.order, collected: &mut self.collected, blocks, made, released };
+        let mut scene = Scene { order: &mut self.order, collected: &mut self.collected, released: &self.released };
         if part.reads {
-            let read = Happening { value: part.before, ..at.clone() };
+            let read = valued(part.before);
             scene.read(location, part, &read);
             location.note(read, false);
         }
         if part.writes {
-            let written = Happening { value: part.after, ..at };
+            let written = valued(part.after);
             scene.write(location, part, &written);
             location.note(written, true);
         }
@@ -195,7 +199,7 @@ impl Detector {
         self.released.insert(address, thread);
         let runner = self.runners.of(thread);
         let place = runner.freeing_call(site);
-        let free = Happening {
+        let free = Arc::new(Happening {
             thread,
             slot,
             tick,
@@ -206,7 +210,7 @@ impl Detector {
             earlier_locks: None,
             frame: runner.frame.clone(),
             value: None,
-        };
+        });
         for location in self.locations.take(address, block.size) {
             self.collected.forget(location.address);
             if self.method != Method::Fatal {
@@ -233,12 +237,17 @@ fn compare(
     collected: &mut Collected,
     location: &mut Location,
     part: &Part,
-    access: &Happening,
+    access: &Arc<Happening>,
 ) {
     for writes in [part.reads.then_some(false), part.writes.then_some(true)].into_iter().flatten() {
         Comparison { location, size: part.size, access, writes, order, collected }.by(method);
         location.note(access.clone(), writes);
     }
+}
+
+/// A block by its number, which is counted from 1.
+pub fn made_as(made: &[Block], number: u64) -> Option<Block> {
+    made.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
 }
 
 impl Listener for Detector {
@@ -281,5 +290,8 @@ impl Listener for Detector {
 
     fn site(&mut self, site: Site, pc: u64) {
         self.sites.name(site, pc);
+        let length = self.own.len().max(site.0 as usize + 1);
+        self.own.resize(length, false);
+        self.own[site.0 as usize] = !self.is_in_library(pc);
     }
 }

@@ -5,6 +5,7 @@ use super::uses::Used;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use trace::stream::Thread;
 
 /// How many pairs of instructions are kept.
@@ -77,7 +78,7 @@ pub struct Predicted {
 #[derive(Default)]
 pub struct Collected {
     numbers: FxHashMap<(Kind, u64, u64), usize>,
-    pairs: Vec<Vec<Prediction>>,
+    pairs: Vec<Vec<Kept>>,
     /// Predictions whose renewal has not come yet, by address and thread.
     open: FxHashMap<(u64, Thread), Vec<(usize, usize)>>,
     further_pairs: u64,
@@ -89,9 +90,21 @@ pub struct Suspicion<'a> {
     pub address: u64,
     pub size: u64,
     pub block: Option<Block>,
-    pub early: &'a Happening,
-    pub late: &'a Happening,
-    pub renewal: Option<&'a Happening>,
+    pub early: &'a Arc<Happening>,
+    pub late: &'a Arc<Happening>,
+    pub renewal: Option<&'a Arc<Happening>>,
+}
+
+/// A prediction that a later occurrence may replace.
+struct Kept {
+    kind: Kind,
+    address: u64,
+    size: u64,
+    block: Option<Block>,
+    early: Arc<Happening>,
+    late: Arc<Happening>,
+    renewal: Option<Arc<Happening>>,
+    was_renewed: bool,
 }
 
 impl Collected {
@@ -122,24 +135,27 @@ impl Collected {
             _ => most - 1,
         };
         occurrences.truncate(occurrences.len().max(place));
-        let prediction = suspicion.told();
+        let kept = suspicion.kept();
         match occurrences.get_mut(place) {
-            Some(old) => *old = prediction,
-            None => occurrences.push(prediction),
+            Some(old) => *old = kept,
+            None => occurrences.push(kept),
         }
         if suspicion.renewal.is_none() && suspicion.kind == Kind::Null {
-            self.open.entry((suspicion.address, suspicion.early.thread)).or_default().push((number, place));
+            let open = self.open.entry((suspicion.address, suspicion.early.thread)).or_default();
+            if open.last() != Some(&(number, place)) {
+                open.push((number, place));
+            }
         }
     }
 
     /// A thread has written to memory again.
-    pub fn renewed(&mut self, address: u64, by: &Happening) {
+    pub fn renewed(&mut self, address: u64, by: &Arc<Happening>) {
         let Some(open) = self.open.remove(&(address, by.thread)) else { return };
         for (number, place) in open {
             if let Some(prediction) = self.pairs[number].get_mut(place)
                 && prediction.renewal.is_none()
             {
-                prediction.renewal = Some(by.told());
+                prediction.renewal = Some(by.clone());
             }
         }
     }
@@ -155,7 +171,8 @@ impl Collected {
 
     /// In the order of their kinds.
     pub fn into_predicted(self) -> Predicted {
-        let mut pairs = self.pairs;
+        let told = |occurrences: Vec<Kept>| occurrences.iter().map(Kept::told).collect();
+        let mut pairs: Vec<Vec<Prediction>> = self.pairs.into_iter().map(told).collect();
         pairs.sort_by_key(|pair| pair.first().map(|prediction| prediction.kind));
         Predicted { pairs, further_pairs: self.further_pairs, ..Predicted::default() }
     }
@@ -180,13 +197,28 @@ impl Predicted {
 }
 
 /// The occurrence that is given up first, and the value of its index.
-fn smallest(occurrences: &[Prediction]) -> Option<(usize, Option<u64>)> {
-    let values = occurrences.iter().map(|prediction| prediction.early.value).enumerate();
+fn smallest(occurrences: &[Kept]) -> Option<(usize, Option<u64>)> {
+    let values = occurrences.iter().map(|kept| kept.early.value).enumerate();
     // The first stays: after it, the threads do least that the run did not show.
     values.skip(1).min_by_key(|(_, value)| *value)
 }
 
 impl Suspicion<'_> {
+    fn kept(&self) -> Kept {
+        Kept {
+            kind: self.kind,
+            address: self.address,
+            size: self.size,
+            block: self.block,
+            early: self.early.clone(),
+            late: self.late.clone(),
+            renewal: self.renewal.cloned(),
+            was_renewed: self.renewal.is_some(),
+        }
+    }
+}
+
+impl Kept {
     fn told(&self) -> Prediction {
         Prediction {
             kind: self.kind,
@@ -195,8 +227,8 @@ impl Suspicion<'_> {
             block: self.block,
             early: self.early.told(),
             late: self.late.told(),
-            renewal: self.renewal.map(Happening::told),
-            was_renewed: self.renewal.is_some(),
+            renewal: self.renewal.as_ref().map(|renewal| renewal.told()),
+            was_renewed: self.was_renewed,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! What happened to each piece of memory, as far as predictions need it.
 
 use super::deeds::{Happening, Locks};
+use super::found::Block;
 use super::order::LastWrite;
 use crate::races::shadow::{GRANULE_SIZE, granules};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use trace::stream::Thread;
 
 /// How many granules are watched at a time.
@@ -18,9 +20,9 @@ const MOST_READS: usize = 4;
 pub struct Touch {
     pub thread: Thread,
     /// The last access.
-    pub last: Happening,
+    pub last: Arc<Happening>,
     /// The last reads of something that is not zero, each by another instruction, the latest at the end.
-    pub reads: Vec<Happening>,
+    pub reads: Vec<Arc<Happening>>,
     pub has_written: bool,
     /// Whether the last access was a write, and the one before it, if there was one.
     pub last_wrote: bool,
@@ -30,13 +32,15 @@ pub struct Touch {
 /// What the accesses from one address are to.
 pub struct Location {
     pub address: u64,
+    /// The block that it lies in: it ends with it.
+    pub block: Option<Block>,
     /// Whether it held something when it was first seen.
     pub was_set: bool,
     /// The first write of something that is not zero, if the location was zero before.
-    pub first: Option<Happening>,
+    pub first: Option<Arc<Happening>>,
     pub last_write: Option<LastWrite>,
     /// The last write of zero, and what its thread wrote next.
-    pub null: Option<(Happening, Option<Happening>)>,
+    pub null: Option<(Arc<Happening>, Option<Arc<Happening>>)>,
     /// That write came to a pointer whose block its thread had given back.
     pub null_follows_release: bool,
     /// In the order of their first accesses.
@@ -44,9 +48,10 @@ pub struct Location {
 }
 
 impl Location {
-    fn new(address: u64, was_set: bool) -> Location {
+    fn new(address: u64, was_set: bool, block: Option<Block>) -> Location {
         Location {
             address,
+            block,
             was_set,
             first: None,
             last_write: None,
@@ -69,7 +74,7 @@ impl Location {
         self.own(thread).map(|touch| touch.last.locks.clone())
     }
 
-    pub fn note(&mut self, happening: Happening, writes: bool) {
+    pub fn note(&mut self, happening: Arc<Happening>, writes: bool) {
         let is_value_read = !writes && happening.value.is_some_and(|value| value != 0);
         let known = self.touches.iter().position(|touch| touch.thread == happening.thread);
         let index = known.unwrap_or_else(|| {
@@ -90,7 +95,7 @@ impl Location {
 }
 
 impl Touch {
-    fn has_read(&mut self, read: Happening) {
+    fn has_read(&mut self, read: Arc<Happening>) {
         self.reads.retain(|old| old.pc != read.pc);
         if self.reads.len() == MOST_READS {
             self.reads.remove(0);
@@ -106,8 +111,8 @@ pub struct Locations {
 }
 
 impl Locations {
-    /// What is known of an address; made up if it is new. Nothing if too much is known already.
-    pub fn at(&mut self, address: u64, was_set: bool) -> Option<&mut Location> {
+    /// What is known of an address; made up if it is new, in a block. Nothing if too much is known already.
+    pub fn at(&mut self, address: u64, was_set: bool, block: impl FnOnce() -> Option<Block>) -> Option<&mut Location> {
         let granule = address / GRANULE_SIZE;
         if self.granules.len() >= MOST_GRANULES && !self.granules.contains_key(&granule) {
             self.unwatched += 1;
@@ -115,7 +120,7 @@ impl Locations {
         }
         let locations = self.granules.entry(granule).or_default();
         let index = locations.iter().position(|location| location.address == address).unwrap_or_else(|| {
-            locations.push(Location::new(address, was_set));
+            locations.push(Location::new(address, was_set, block()));
             locations.len() - 1
         });
         locations.get_mut(index)

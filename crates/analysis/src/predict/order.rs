@@ -11,13 +11,15 @@ use crate::races::clock::{Moment, Passed, Seen};
 use crate::races::objects::Objects;
 use crate::races::shadow::{GRANULE_SIZE, granules};
 use crate::races::threads::Threads;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::stream::{Access, Event, LockMode, Thread};
 
 pub struct Order {
     threads: Threads,
     objects: Objects,
     surveyed: Surveyed,
+    /// Where memory may be synchronisation: most is not, which is to be told quickly.
+    sync_granules: FxHashSet<u64>,
     /// What was passed on through memory that is synchronisation, by granule.
     passed: FxHashMap<u64, Passed>,
 }
@@ -31,7 +33,13 @@ pub struct LastWrite {
 
 impl Order {
     pub fn new(surveyed: Surveyed) -> Order {
-        Order { threads: Threads::default(), objects: Objects::default(), surveyed, passed: FxHashMap::default() }
+        Order {
+            threads: Threads::default(),
+            objects: Objects::default(),
+            sync_granules: surveyed.sync_memory.granules().collect(),
+            surveyed,
+            passed: FxHashMap::default(),
+        }
     }
 
     pub fn slot(&mut self, thread: Thread) -> Option<Slot> {
@@ -68,7 +76,7 @@ impl Order {
         Moment { owner: slot, tick, seen: self.seen(slot).clone() }
     }
 
-    fn seen(&self, slot: Slot) -> &Seen {
+    pub fn seen(&self, slot: Slot) -> &Seen {
         self.threads.view(slot).seen
     }
 
@@ -84,8 +92,8 @@ impl Order {
 
     /// Whether memory is there for synchronisation; then its accesses order others.
     pub fn is_synchronisation(&self, blocks: &Blocks, address: u64) -> bool {
-        let block = blocks.number_at(address).unwrap_or(0);
-        self.surveyed.sync_memory.contains(block, address)
+        let is_in_block = || self.surveyed.sync_memory.contains(blocks.number_at(address).unwrap_or(0), address);
+        self.sync_granules.contains(&(address / GRANULE_SIZE)) && is_in_block()
     }
 
     pub fn synchronise(&mut self, slot: Slot, access: &Access) {

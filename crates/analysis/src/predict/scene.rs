@@ -1,26 +1,24 @@
 //! What an access means after all that happened to its memory before.
 
 use super::deeds::{Happening, excludes_any};
-use super::found::{Block, Collected, Kind, Suspicion};
+use super::found::{Collected, Kind, Suspicion};
 use super::locations::{Location, Touch};
 use super::order::{LastWrite, Order};
 use super::parts::{POINTER_SIZE, Part};
 use super::uses::is_pointer;
-use crate::races::blocks::Blocks;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use trace::stream::Thread;
 
 /// What a piece of memory's history is judged by.
 pub struct Scene<'a> {
     pub order: &'a mut Order,
     pub collected: &'a mut Collected,
-    pub blocks: &'a Blocks,
-    pub made: &'a [Block],
     pub released: &'a FxHashMap<u64, Thread>,
 }
 
 impl Scene<'_> {
-    pub fn read(&mut self, location: &Location, part: &Part, read: &Happening) {
+    pub fn read(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
         let is_something = part.before.is_some_and(|value| value != 0);
         if is_something {
             self.uninitialised(location, part, read);
@@ -36,18 +34,18 @@ impl Scene<'_> {
     }
 
     /// Only another thread has initialised what is read, and nothing makes the reader wait for that.
-    fn uninitialised(&mut self, location: &Location, part: &Part, read: &Happening) {
+    fn uninitialised(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
         let Some(first) = location.first.as_ref().filter(|first| first.thread != read.thread) else { return };
         let has_written = location.own(read.thread).is_some_and(|own| own.has_written);
         let is_seen = |touch: &Touch| touch.has_written && self.order.is_before(&touch.last, read.slot);
         if has_written || self.order.is_before(first, read.slot) || location.touches.iter().any(is_seen) {
             return;
         }
-        self.suspect(Kind::Uninitialised, part, read, first, None);
+        self.suspect(Kind::Uninitialised, (location, part), read, first, None);
     }
 
     /// The pointer was NULL for a while, and the reader came when it had been renewed.
-    fn renewed_null(&mut self, location: &Location, part: &Part, read: &Happening) {
+    fn renewed_null(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
         let Some((null, Some(renewal))) = &location.null else { return };
         let is_possible = part.size == POINTER_SIZE
             && null.thread != read.thread
@@ -55,21 +53,21 @@ impl Scene<'_> {
             && !null.is_joined_against(renewal, read)
             && !read.is_shielded_from(null);
         if is_possible {
-            self.suspect(Kind::Null, part, null, read, Some(renewal));
+            self.suspect(Kind::Null, (location, part), null, read, Some(renewal));
         }
     }
 
     /// The pointer was cleared after its block had been given back, and nothing makes the reader wait for that.
-    fn double_free(&mut self, location: &Location, part: &Part, read: &Happening) {
+    fn double_free(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
         let Some((null, None)) = location.null.as_ref().filter(|_| location.null_follows_release) else { return };
         let is_possible =
             null.thread != read.thread && !self.order.is_before(null, read.slot) && !null.is_shielded_from(read);
         if is_possible {
-            self.suspect(Kind::DoubleFree, part, read, null, None);
+            self.suspect(Kind::DoubleFree, (location, part), read, null, None);
         }
     }
 
-    pub fn write(&mut self, location: &mut Location, part: &Part, write: &Happening) {
+    pub fn write(&mut self, location: &mut Location, part: &Part, write: &Arc<Happening>) {
         if self.collected.is_open() {
             self.collected.renewed(part.address, write);
         }
@@ -79,16 +77,16 @@ impl Scene<'_> {
                 continue;
             }
             if is_null && part.size == POINTER_SIZE && !read.is_shielded_from(write) {
-                self.suspect(Kind::Null, part, write, read, None);
+                self.suspect(Kind::Null, (location, part), write, read, None);
             }
             if is_null || part.before == part.after {
                 continue;
             }
             if !excludes_any(&read.locks, &write.locks) {
-                self.suspect(Kind::Overflow, part, write, read, None);
+                self.suspect(Kind::Overflow, (location, part), write, read, None);
             }
             if !read.is_shielded_from(write) {
-                self.suspect(Kind::Inconsistent, part, write, read, None);
+                self.suspect(Kind::Inconsistent, (location, part), write, read, None);
             }
         }
         if let Some((null, renewal @ None)) = &mut location.null
@@ -108,14 +106,15 @@ impl Scene<'_> {
         location.last_write = Some(LastWrite { thread: write.thread, locks: write.locks.clone(), moment });
     }
 
-    fn suspect(&mut self, kind: Kind, part: &Part, early: &Happening, late: &Happening, renewal: Option<&Happening>) {
-        let block = self.blocks.number_at(part.address).and_then(|number| made_as(self.made, number));
-        let (address, size) = (part.address, part.size);
+    fn suspect(
+        &mut self,
+        kind: Kind,
+        (location, part): (&Location, &Part),
+        early: &Arc<Happening>,
+        late: &Arc<Happening>,
+        renewal: Option<&Arc<Happening>>,
+    ) {
+        let (address, size, block) = (part.address, part.size, location.block);
         self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal });
     }
-}
-
-/// A block by its number, which is counted from 1.
-pub fn made_as(made: &[Block], number: u64) -> Option<Block> {
-    made.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
 }

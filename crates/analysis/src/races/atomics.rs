@@ -35,6 +35,11 @@ impl SyncMemory {
         parts.is_some_and(|parts| parts.iter().any(|mask| mask >> (address % GRANULE_SIZE) & 1 != 0))
     }
 
+    /// All granules that have such bytes at some time.
+    pub(crate) fn granules(&self) -> impl Iterator<Item = u64> {
+        self.parts.values().flat_map(|granules| granules.keys()).copied()
+    }
+
     /// Whether all of the other's bytes are here too.
     pub(super) fn covers(&self, other: &SyncMemory) -> bool {
         let mut theirs =

@@ -12,8 +12,8 @@
 //! If it leaves nothing, nothing races.
 
 mod cells;
-mod epoch;
-mod readers;
+pub mod epoch;
+pub mod readers;
 
 use super::atomics::SyncMemory;
 use super::blocks::Blocks;

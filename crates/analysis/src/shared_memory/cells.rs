@@ -1,7 +1,7 @@
 //! What is known of each granule, in pages.
 
-use crate::predict::Order;
-use crate::races::cell::Slot;
+use crate::races::sieve::epoch::{Epoch, Sight};
+use crate::races::sieve::readers::Readers;
 use rustc_hash::FxHashMap;
 
 /// A page has the granules of 4 KB.
@@ -14,75 +14,49 @@ const LOOKED_UP: usize = 64;
 
 type Page = [Cell; CELLS];
 
-/// When a thread was where: its slot, and its tick between two releases.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Stamp(u32);
-
-const TICK_BITS: u32 = 23;
-const LATEST: u64 = (1 << TICK_BITS) - 1;
-
-impl Stamp {
-    const NEVER: Stamp = Stamp(0);
-
-    pub fn new(slot: Slot, tick: u64) -> Stamp {
-        Stamp(u32::from(slot) << TICK_BITS | tick.min(LATEST) as u32)
-    }
-
-    /// Whether the stamps of a slot differ from those of others.
-    pub fn can_tell(slot: Slot) -> bool {
-        u32::from(slot) < 1 << (u32::BITS - TICK_BITS)
-    }
-
-    fn slot(self) -> u32 {
-        self.0 >> TICK_BITS
-    }
-
-    /// Whether it is before all that another thread does now. Ticks that are too late to be told apart never are.
-    pub fn is_seen_by(self, slot: Slot, order: &Order) -> bool {
-        let tick = u64::from(self.0) & LATEST;
-        self.slot() == u32::from(slot) || tick != LATEST && order.has_seen(slot, self.slot() as Slot, tick)
-    }
-}
-
 #[derive(Clone, Copy, Default)]
 pub struct Cell {
-    write: Stamp,
-    read: Stamp,
+    written: Epoch,
+    /// The readers since.
+    readers: Epoch,
     /// The number of the set of instructions that have accessed it.
     pub sites: u32,
-    /// Only the last reader's stamp is kept.
-    pub has_several_readers: bool,
     pub is_contended: bool,
 }
 
 impl Cell {
     /// Whether a thread's access is as one of its own before.
     #[inline]
-    pub fn knows(&self, stamp: Stamp, writes: bool) -> bool {
+    pub fn knows(&self, now: Epoch, writes: bool) -> bool {
         let is_known = if writes {
-            self.write == stamp && self.read == Stamp::NEVER
+            self.written == now && self.readers == Epoch::NONE
         } else {
-            self.write == stamp || self.read == stamp
+            self.written == now || self.readers == now
         };
         is_known || self.is_contended
     }
 
     /// An access: contended, if what it conflicts with is not ordered before it.
-    pub fn touch(&mut self, stamp: Stamp, writes: bool, is_ordered: impl Fn(Stamp) -> bool) {
-        let follows = |other: Stamp| other == Stamp::NEVER || is_ordered(other);
-        if !follows(self.write) || writes && (self.has_several_readers || !follows(self.read)) {
-            self.is_contended = true;
-        } else if writes {
-            (self.write, self.read, self.has_several_readers) = (stamp, Stamp::NEVER, false);
-        } else {
-            self.has_several_readers |= !follows(self.read);
-            self.read = stamp;
+    pub fn touch(&mut self, writes: bool, sight: &Sight<'_>, readers: &mut Readers) {
+        let new = match writes {
+            _ if !sight.covers(self.written) => None,
+            true => readers.are_seen(self.readers, sight).then_some((sight.now, Epoch::NONE)),
+            false => readers.add(self.readers, sight).map(|readers| (self.written, readers)),
+        };
+        match new {
+            Some((written, readers)) => (self.written, self.readers) = (written, readers),
+            None => self.is_contended = true,
         }
     }
 
-    /// The last accesses.
-    pub fn stamps(&self) -> impl Iterator<Item = Stamp> {
-        [self.write, self.read].into_iter().filter(|stamp| *stamp != Stamp::NEVER)
+    /// Whether all accesses were ordered among each other, and are before what a thread does now.
+    pub fn is_before(&self, sight: &Sight<'_>, readers: &Readers) -> bool {
+        !self.is_contended && sight.covers(self.written) && readers.are_seen(self.readers, sight)
+    }
+
+    /// The list of readers that the cell refers to.
+    pub fn list(&self) -> Option<u32> {
+        self.readers.list()
     }
 }
 
@@ -127,6 +101,14 @@ impl Cells {
         Some(number)
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &Cell> {
+        self.pages.iter().flat_map(|page| page.iter())
+    }
+
+    pub fn n_pages(&self) -> usize {
+        self.pages.len()
+    }
+
     /// What is known of a granule, which is forgotten.
     pub fn take(&mut self, granule: u64) -> Option<Cell> {
         let number = *self.numbers.get(&(granule >> CELL_BITS))?;
@@ -152,30 +134,43 @@ impl Cells {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::races::clock::Seen;
+
+    /// What a thread that has seen these epochs does to a cell in one of its own.
+    fn touch(cell: &mut Cell, readers: &mut Readers, (slot, writes): (u16, bool), seen: &[(u16, u64)]) {
+        let mut all = Seen::default();
+        seen.iter().for_each(|(slot, tick)| assert!(all.raise(*slot, *tick)));
+        cell.touch(writes, &Sight { now: Epoch::new(slot, 5), seen: &all }, readers);
+    }
 
     #[test]
     fn who_does_not_follow_contends() {
-        let (one, two) = (Stamp::new(1, 5), Stamp::new(2, 7));
-        let cell_after = |second_writes: bool, is_ordered: bool| {
+        let (one, two) = (Epoch::new(1, 5), Epoch::new(2, 5));
+        let mut readers = Readers::new();
+        let mut cell_after = |second_writes: bool, seen: &[(u16, u64)]| {
             let mut cell = Cell::default();
-            cell.touch(one, true, |_| false);
+            touch(&mut cell, &mut readers, (1, true), &[]);
             assert!(cell.knows(one, true) && cell.knows(one, false) && !cell.knows(two, false));
-            cell.touch(two, second_writes, |_| is_ordered);
+            touch(&mut cell, &mut readers, (2, second_writes), seen);
             cell
         };
-        assert!(cell_after(false, false).is_contended);
-        assert!(cell_after(true, false).is_contended);
-        assert!(!cell_after(true, true).is_contended);
-        assert!(!cell_after(false, true).knows(two, true), "that it has read says nothing of writing");
+        assert!(cell_after(false, &[]).is_contended);
+        assert!(cell_after(true, &[(1, 4)]).is_contended);
+        assert!(!cell_after(true, &[(1, 5)]).is_contended);
+        assert!(!cell_after(false, &[(1, 5)]).knows(two, true), "that it has read says nothing of writing");
     }
 
     #[test]
     fn readers_contend_with_writers_alone() {
-        let mut cell = Cell::default();
-        cell.touch(Stamp::new(1, 1), false, |_| false);
-        cell.touch(Stamp::new(2, 1), false, |_| false);
-        assert!(!cell.is_contended);
-        cell.touch(Stamp::new(3, 1), true, |_| true);
-        assert!(cell.is_contended, "the first reader's stamp is gone");
+        let after = |seen: &[(u16, u64)]| {
+            let (mut cell, mut readers) = (Cell::default(), Readers::new());
+            touch(&mut cell, &mut readers, (1, false), &[]);
+            touch(&mut cell, &mut readers, (2, false), &[]);
+            assert!(!cell.is_contended);
+            touch(&mut cell, &mut readers, (3, true), seen);
+            cell
+        };
+        assert!(after(&[(2, 5)]).is_contended, "one of the readers is not before the write");
+        assert!(!after(&[(1, 5), (2, 5)]).is_contended);
     }
 }

@@ -74,7 +74,8 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let is_free = stop_at.is_none() && !cache.single_steps && !cache.is_anonymous();
-    let path = if cache.wishes().is_some() && is_free { path.into_loop().repeated() } else { path };
+    let is_observed = cache.wishes().is_some_and(|wishes| wishes.concern(&path.instructions));
+    let path = if is_observed && is_free { path.into_loop().repeated() } else { path };
     if let (Some(beyond), Some(first)) = (&mut cache.beyond, path.instructions.first()) {
         beyond.meet(first);
     }

@@ -100,7 +100,7 @@ impl Court<'_> {
     }
 
     fn carry_out(&self, plan: &Plan) -> Option<Outcome> {
-        rerun::carry_out(self.folder, self.log, plan).ok()
+        rerun::try_out(self.folder, self.log, plan).ok()
     }
 }
 

@@ -100,7 +100,7 @@ fn signature(prediction: &Prediction, outcome: &Outcome) -> String {
 
 impl Bench<'_> {
     fn proved(&self, prediction: &Prediction, plan: &Plan, outcome: &Outcome) -> Finding {
-        let command = outcomes::command(self.subject.recording, &self.subject.name, self.subject.log, plan);
+        let command = self.subject.command(plan);
         let variable = self.variable(prediction);
         let mut finding = Finding::proved(class(prediction.kind), &self.title(prediction, &variable), &command);
         self.describe(&mut finding, prediction, variable);

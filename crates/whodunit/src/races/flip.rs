@@ -99,7 +99,7 @@ impl<'a> Flips<'a> {
         let recorded =
             self.recorded.get_or_init(|| outcomes::recorded(self.subject.recording.folder(), self.subject.log).ok());
         let effect = effect(recorded.as_ref(), &outcome);
-        let command = outcomes::command(self.subject.recording, &self.subject.name, self.subject.log, &plan);
+        let command = self.subject.command(&plan);
         Flip::Shown(Box::new(Shown { plan, outcome, effect, command }))
     }
 }

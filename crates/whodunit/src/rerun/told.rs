@@ -11,9 +11,11 @@ use std::sync::Arc;
 /// Of a long stack only so much is told.
 const MOST_FRAMES: usize = 64;
 
-pub fn told(rerun: &Rerun, copies: &Arc<Copies>) -> Outcome {
+/// If it is to be brief, a run that ended well is told without names.
+pub fn told(rerun: &Rerun, copies: &Arc<Copies>, is_brief: bool) -> Outcome {
     let mut scene = Scene::read(copies);
-    let facts: Vec<&ThreadFacts> = rerun.threads.iter().collect();
+    let has_names = !(is_brief && matches!(rerun.ending, engine::Ending::Exited(_)));
+    let facts: Vec<&ThreadFacts> = rerun.threads.iter().filter(|_| has_names).collect();
     let threads = scene.threads(&facts).into_iter().map(|thread| Thread {
         thread: thread.id,
         state: thread.state,
@@ -31,7 +33,7 @@ pub fn told(rerun: &Rerun, copies: &Arc<Copies>) -> Outcome {
         thread: rerun.thread,
         clock: rerun.clock,
         events: rerun.events,
-        left: rerun.left.as_ref().map(|left| told_leaving(left, &mut scene)),
+        left: rerun.left.as_ref().map(|left| told_leaving(left, has_names.then_some(&mut scene))),
         threads,
         output: rerun.output.iter().map(told_output).collect(),
         schedule: rerun.turns.iter().map(|turn| Switch { from: turn.from, clock: turn.clock, to: turn.to }).collect(),
@@ -91,8 +93,9 @@ fn ending(ending: &engine::Ending) -> Ending {
     }
 }
 
-fn told_leaving(left: &engine::Leaving, scene: &mut Scene) -> Left {
-    let functions = scene.functions_at(CodeAddress { pc: left.pc, kind: CodeAddressKind::Exact });
+fn told_leaving(left: &engine::Leaving, scene: Option<&mut Scene>) -> Left {
+    let address = CodeAddress { pc: left.pc, kind: CodeAddressKind::Exact };
+    let functions = scene.map(|scene| scene.functions_at(address)).unwrap_or_default();
     let place = functions.first().map_or_else(String::new, |frame| {
         let frame = told_frame(left.pc, frame);
         format!("{} ({})", frame.function.as_deref().unwrap_or("?"), super::text::source(&frame))

@@ -102,19 +102,24 @@ struct Known {
 /// Registers that stay free for observation: all but the stack pointer and RCX, which counting needs.
 const UNFIT: u16 = 1 << 4 | 1 << 1;
 
-/// Where an observed path ends: it leaves two registers unused, and some instructions stand alone.
+/// Where an observed path ends: it leaves two registers unused, some instructions stand alone, and what runs up to a branch
+/// without anything to write down is a path by itself: it may be a loop.
 pub struct Cut<'a> {
     factory: InstructionInfoFactory,
     wishes: Wishes<'a>,
     used: RegisterSet,
     is_first: bool,
     stands_alone: bool,
+    /// Nothing is written down so far.
+    is_quiet: bool,
+    has_branched: bool,
 }
 
 impl<'a> Cut<'a> {
     pub fn new(wishes: Wishes<'a>) -> Cut<'a> {
         let factory = InstructionInfoFactory::new();
-        Cut { factory, wishes, used: RegisterSet(UNFIT), is_first: true, stands_alone: false }
+        let used = RegisterSet(UNFIT);
+        Cut { factory, wishes, used, is_first: true, stands_alone: false, is_quiet: true, has_branched: false }
     }
 
     /// Whether the path may go on with this instruction; a first one comes in any case.
@@ -123,9 +128,13 @@ impl<'a> Cut<'a> {
         // All accesses of a record go through the same FS base.
         let stands_alone = instruction.mnemonic() == Mnemonic::Wrfsbase
             || needs_engine(&mut self.factory, instruction, self.wishes.of(instruction));
-        if !is_first && (stands_alone || self.stands_alone) {
+        let is_quiet = self.is_quiet && !self.wishes.concern_one(&mut self.factory, instruction);
+        let ends_quiet = self.is_quiet && !is_quiet && self.has_branched;
+        if !is_first && (stands_alone || self.stands_alone || ends_quiet) {
             return false;
         }
+        self.is_quiet = is_quiet;
+        self.has_branched |= instruction.flow_control() == FlowControl::ConditionalBranch;
         self.stands_alone = stands_alone;
         self.used = self.used.union(registers_used(&mut self.factory, instruction));
         self.used = self.used.union(registers_marked(self.wishes.marks, instruction));
@@ -535,6 +544,34 @@ mod tests {
         assert!(plan.before[0].is_empty() && plan.after[0].is_empty());
         assert!(matches!(plan.facts.accesses[0].after, Held::Word(_)), "with its value");
         assert!(wishes.concern(&path) && !wishes.concern(&path[..1]));
+    }
+
+    #[test]
+    fn a_loop_without_accesses_is_a_path_by_itself() {
+        // add rax, rbx; jne -5; ret
+        let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb, 0xc3];
+        let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
+        let marks = Marks::new();
+        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES };
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen) };
+        let admitted = |wishes| {
+            let mut cut = Cut::new(wishes);
+            path.iter().take_while(|instruction| cut.admits(instruction)).count()
+        };
+        assert_eq!(admitted(wishes), 2);
+        assert_eq!(admitted(Wishes { chosen: None, ..wishes }), 3, "where all that runs is counted");
+    }
+
+    #[test]
+    fn paths_without_accesses_are_not_observed_for_addresses() {
+        // add rax, rbx; jne -5
+        let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb];
+        let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
+        let marks = Marks::new();
+        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES };
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen) };
+        assert!(!wishes.concern(&path));
+        assert!(Wishes { chosen: None, ..wishes }.concern(&path), "where all that runs is counted");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is wanted of which instructions.
 
-use super::{Chosen, Marks, SiteKind, Wanted, site_kind};
-use iced_x86::{Instruction, Mnemonic};
+use super::{Chosen, Marks, SiteKind, Wanted, memory_used, site_kind};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic};
 
 /// What is to be written down of which instructions.
 #[derive(Clone, Copy)]
@@ -24,14 +24,18 @@ impl Wishes<'_> {
 
     /// Whether there is anything to write down of a path. Where all instructions are wanted, that they ran counts too.
     pub fn concern(&self, path: &[Instruction]) -> bool {
-        let is_concerned = |instruction: &Instruction| {
-            let wanted = self.of(instruction);
-            wanted.any_address()
-                || wanted.targets
-                || self.marks.contains_key(&instruction.ip())
-                || self.moves_fs_base(instruction)
-        };
-        self.chosen.is_none() || path.iter().any(is_concerned)
+        let mut factory = InstructionInfoFactory::new();
+        path.iter().any(|instruction| self.concern_one(&mut factory, instruction))
+    }
+
+    /// The same of one instruction.
+    pub fn concern_one(&self, factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
+        let wanted = self.of(instruction);
+        self.chosen.is_none()
+            || wanted.any_address() && memory_used(factory, instruction).next().is_some()
+            || wanted.targets
+            || self.marks.contains_key(&instruction.ip())
+            || self.moves_fs_base(instruction)
     }
 
     /// Whether later addresses depend on the new FS base.

@@ -4,7 +4,7 @@ use super::trial::{Effect, Trial};
 use super::{Examined, Examiner};
 use crate::predict::plans::NEVER;
 use crate::recordings::Trouble;
-use crate::rerun::{carry_out, outcomes};
+use crate::rerun::carry_out;
 use crate::study::Study;
 use analysis::neighbours::{Stuck, ring};
 use analysis::predict::Held;
@@ -79,7 +79,7 @@ impl Examiner<'_> {
         };
         let plan = proof.as_ref().map(|(_, trial)| &trial.plan);
         let mut finding = match plan {
-            Some(plan) => Finding::proved(Class::Deadlock, &title, &outcomes::command(self.subject, plan)),
+            Some(plan) => Finding::proved(Class::Deadlock, &title, &self.subject.command(plan)),
             None => Finding::suspected(Class::Deadlock, &title),
         };
         for stuck in ring {

@@ -29,7 +29,7 @@ pub fn finding(case: &Case<'_>, bench: &Bench<'_>) -> Finding {
     let title = title(candidate, &names, bench);
     let plan = tried.best().map(|trial| &trial.plan);
     let mut finding = match plan.filter(|_| tried.is_proved()) {
-        Some(plan) => Finding::proved(tried.class, &title, &outcomes::command(bench.subject, plan)),
+        Some(plan) => Finding::proved(tried.class, &title, &bench.subject.command(plan)),
         None => Finding::suspected(tried.class, &title),
     };
     let told = |entry: &Entry| deed(entry, names.of(entry));
