@@ -46,7 +46,7 @@ impl AddressSpace {
     }
 
     /// The code of the functions whose symbols have a size and a wanted name, demangled or not, in order of address.
-    pub(crate) fn code_named(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<GuestAddress>> {
+    pub fn code_named(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<GuestAddress>> {
         self.modules().flat_map(|(_, module)| sized_in_module(module, &is_wanted)).collect()
     }
 }

@@ -103,7 +103,6 @@ pub struct Historian {
     blocks: Blocks,
     /// All blocks that were ever made, in order.
     made: Vec<Block>,
-    sections: u64,
     /// By where they begin.
     tracks: BTreeMap<Watched, Track>,
     longest: u64,
@@ -121,7 +120,6 @@ impl Historian {
             runners: Runners::default(),
             blocks: Blocks::default(),
             made: Vec::new(),
-            sections: 0,
             tracks: watched.into_iter().map(track).collect(),
             longest,
             count: 0,
@@ -243,23 +241,13 @@ impl Listener for Historian {
     fn event(&mut self, thread: Thread, event: &Event) {
         let Some(slot) = self.order.slot(thread) else { return };
         self.order.event(slot, thread, event);
+        self.runners.hear(thread, event, &self.libraries);
         match *event {
-            Event::Called { site, return_address, stack, .. } => {
-                let is_own = !self.is_in_library(site);
-                self.runners.of(thread).called(site, stack, return_address, is_own);
-            }
-            Event::Returned { target } => self.runners.of(thread).returned(target),
-            Event::Locked { object, mode, site } => {
-                self.sections += 1;
-                self.runners.of(thread).locked(object, mode, site, self.sections);
-            }
-            Event::Unlocked { object, .. } => self.runners.of(thread).unlocked(object),
             Event::Allocated { address, size, site } => {
                 self.blocks.allocate(address, size);
                 self.made.push(Block { address, size, site });
             }
             Event::Freed { address, site } => self.freed(thread, slot, address, site),
-            Event::Ended => self.runners.ended(thread),
             _ => {}
         }
     }

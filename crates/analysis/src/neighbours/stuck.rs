@@ -50,12 +50,11 @@ pub struct Waiting {
     libraries: Libraries,
     runners: Runners,
     words: BTreeMap<Thread, u64>,
-    sections: u64,
 }
 
 impl Waiting {
     pub fn new(libraries: Libraries) -> Waiting {
-        Waiting { libraries, runners: Runners::default(), words: BTreeMap::new(), sections: 0 }
+        Waiting { libraries, runners: Runners::default(), words: BTreeMap::new() }
     }
 
     /// Those that have synchronised, and have not ended since.
@@ -85,22 +84,9 @@ impl Listener for Waiting {
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
-        match *event {
-            Event::Called { site, return_address, stack, .. } => {
-                let is_own = !self.libraries.iter().any(|library| library.contains(&site));
-                self.runners.of(thread).called(site, stack, return_address, is_own);
-            }
-            Event::Returned { target } => self.runners.of(thread).returned(target),
-            Event::Locked { object, mode, site } => {
-                self.sections += 1;
-                self.runners.of(thread).locked(object, mode, site, self.sections);
-            }
-            Event::Unlocked { object, .. } => self.runners.of(thread).unlocked(object),
-            Event::Ended => {
-                self.runners.ended(thread);
-                self.words.remove(&thread);
-            }
-            _ => {}
+        self.runners.hear(thread, event, &self.libraries);
+        if *event == Event::Ended {
+            self.words.remove(&thread);
         }
     }
 

@@ -43,7 +43,6 @@ pub struct Detector {
     contended: FxHashSet<u64>,
     uncompared_accesses: u64,
     collected: Collected,
-    sections: u64,
     method: Method,
     /// Who gave back the block that began at an address, of those that are gone.
     released: FxHashMap<u64, Thread>,
@@ -67,7 +66,6 @@ impl Detector {
             places: explored.contended.places,
             uncompared_accesses: explored.contended.unwatched,
             collected: Collected::default(),
-            sections: 0,
             method: Method::default(),
             released: FxHashMap::default(),
         }
@@ -264,17 +262,8 @@ impl Listener for Detector {
     fn event(&mut self, thread: Thread, event: &Event) {
         let Some(slot) = self.order.slot(thread) else { return };
         self.order.event(slot, thread, event);
+        self.runners.hear(thread, event, &self.libraries);
         match *event {
-            Event::Called { site, return_address, stack, .. } => {
-                let is_own = !self.is_in_library(site);
-                self.runners.of(thread).called(site, stack, return_address, is_own);
-            }
-            Event::Returned { target } => self.runners.of(thread).returned(target),
-            Event::Locked { object, mode, site } => {
-                self.sections += 1;
-                self.runners.of(thread).locked(object, mode, site, self.sections);
-            }
-            Event::Unlocked { object, .. } => self.runners.of(thread).unlocked(object),
             Event::Allocated { address, size, site } => {
                 self.locations.take(address, size);
                 self.released.remove(&address);
@@ -283,7 +272,6 @@ impl Listener for Detector {
             }
             Event::Freed { address, site } => self.freed(thread, slot, address, site),
             Event::Mapped { address, size } => self.mapped(address, size),
-            Event::Ended => self.runners.ended(thread),
             _ => {}
         }
     }

@@ -3,8 +3,9 @@
 use super::deeds::{Held, Locks, Place};
 use rustc_hash::FxHashMap;
 use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
-use trace::stream::{Access, AccessKind, LockMode, Site, Thread};
+use trace::stream::{Access, AccessKind, Event, LockMode, Site, Thread};
 
 /// A call that has not returned. Stacks share what they have in common.
 #[derive(Debug)]
@@ -147,6 +148,8 @@ pub struct Runners {
     runners: Vec<Runner>,
     /// The thread that was asked for last, and its number.
     latest: Option<(Thread, usize)>,
+    /// How many critical sections have begun.
+    sections: u64,
 }
 
 impl Runners {
@@ -165,7 +168,22 @@ impl Runners {
         &mut self.runners[number]
     }
 
-    pub fn ended(&mut self, thread: Thread) {
-        *self.of(thread) = Runner::default();
+    /// Keeps the calls and locks of threads. Calls from within these libraries are theirs.
+    pub fn hear(&mut self, thread: Thread, event: &Event, libraries: &[Range<u64>]) {
+        match *event {
+            Event::Called { site, return_address, stack, .. } => {
+                let is_own = !libraries.iter().any(|library| library.contains(&site));
+                self.of(thread).called(site, stack, return_address, is_own);
+            }
+            Event::Returned { target } => self.of(thread).returned(target),
+            Event::Locked { object, mode, site } => {
+                self.sections += 1;
+                let section = self.sections;
+                self.of(thread).locked(object, mode, site, section);
+            }
+            Event::Unlocked { object, .. } => self.of(thread).unlocked(object),
+            Event::Ended => *self.of(thread) = Runner::default(),
+            _ => {}
+        }
     }
 }

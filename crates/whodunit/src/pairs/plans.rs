@@ -1,11 +1,9 @@
 //! Plans that bring the accesses of a suspect about in another order, or in just this one.
 
+use crate::rerun::outcomes;
 use crate::study::entrances::{Arrival, TakenLock};
 use session::rerun::{Left, Passage, Plan, Point, Step};
 use std::collections::BTreeSet;
-
-/// How many clock events a run may take after it has left the recording.
-const LIMIT: u64 = 100_000_000;
 
 /// An access of a thread: its instruction, or the call of a library that makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +70,7 @@ fn hold(held: &Act, other: &Act) -> Step {
 }
 
 fn plan(steps: Vec<Step>) -> Plan {
-    Plan { limit: Some(LIMIT), ..Plan::new(steps) }
+    Plan { limit: Some(outcomes::LIMIT), ..Plan::new(steps) }
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! From a fatal order to plans that bring it about.
 
+use crate::rerun::outcomes;
 use analysis::predict::{Deed, Kind, Place, Prediction};
 use session::rerun::{Passage, Plan, Step};
-
-/// How many clock events a run may take after it has left the recording.
-const LIMIT: u64 = 100_000_000;
 
 /// No program has code here: who waits for it waits until nobody else can run.
 pub const NEVER: Place = Place { pc: 1, time: 1 };
@@ -53,7 +51,7 @@ pub fn hold(held: &Deed, before: Place, (other, passes): (&Deed, Place)) -> Step
 /// None without any steps.
 pub fn plan<const N: usize>(steps: [Option<Step>; N]) -> Option<Plan> {
     let steps: Vec<Step> = steps.into_iter().flatten().collect();
-    (!steps.is_empty()).then(|| Plan { limit: Some(LIMIT), ..Plan::new(steps) })
+    (!steps.is_empty()).then(|| Plan { limit: Some(outcomes::LIMIT), ..Plan::new(steps) })
 }
 
 #[cfg(test)]

@@ -16,9 +16,6 @@ use session::rerun::{Ending, Outcome, Passage, Plan, Step};
 use std::cell::OnceCell;
 use trace::finding::{Failure, Finding};
 
-/// How many clock events a run may take after it has left the recording.
-const LIMIT: u64 = 100_000_000;
-
 /// Tries other orders, a limited number of times.
 pub struct Flips<'a> {
     subject: &'a Subject<'a>,
@@ -83,7 +80,7 @@ impl<'a> Flips<'a> {
         let (second, second_time) = self.passage(occurrence.second)?;
         let until = Passage { thread: second.thread, passes: format!("{:#x}", second.pc), time: second_time };
         let hold = Step::Hold { thread: first.thread, before: format!("{:#x}", first.pc), time: first_time, until };
-        Some(Plan { limit: Some(LIMIT), ..Plan::new(vec![hold]) })
+        Some(Plan { limit: Some(outcomes::LIMIT), ..Plan::new(vec![hold]) })
     }
 
     /// Which arrival at its instruction an access is.

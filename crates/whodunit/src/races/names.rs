@@ -13,6 +13,13 @@ use trace::finding::Place;
 const ATOMIC_OPERATIONS: [&str; 6] =
     ["std::atomic", "std::__atomic", "core::sync::atomic::", "std::sync::atomic::", "atomic_load", "atomic_store"];
 
+/// A function that only programs written in Go have.
+const GO: &str = "runtime.schedule";
+/// The packages of Go that synchronise, and hand goroutines from thread to thread.
+const GO_SYNCHRONISERS: [&str; 4] = ["runtime.", "runtime/", "internal/runtime/", "sync."];
+/// Functions among them that copy and clear the program's own memory.
+const GO_COPIES: &str = "runtime.mem";
+
 pub struct Names {
     space: AddressSpace,
     naming: RefCell<Naming>,
@@ -27,6 +34,17 @@ impl Names {
     pub fn code_of(&self, beginning: &str) -> Vec<Range<u64>> {
         let meant = self.space.modules().filter(|(_, module)| module.name().starts_with(beginning));
         meant.map(|(_, module)| module.start..module.end).collect()
+    }
+
+    /// The code of Go's own runtime, in a program that has one. It synchronises by plain accesses too.
+    pub fn go_runtime(&self) -> Vec<Range<u64>> {
+        if self.space.functions_meaning(|name| (name == GO).then_some(())).is_empty() {
+            return Vec::new();
+        }
+        let code = self.space.code_named(|name| {
+            GO_SYNCHRONISERS.iter().any(|beginning| name.starts_with(beginning)) && !name.starts_with(GO_COPIES)
+        });
+        code.into_iter().map(|range| range.start.0..range.end.0).collect()
     }
 
     /// The name of the module that an address lies in, code or data.

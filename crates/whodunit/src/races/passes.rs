@@ -73,7 +73,7 @@ impl Passes<'_> {
     pub fn classes(&self) -> Classes {
         Classes {
             ignored: self.names.code_of(LOADER),
-            atomic_code: self.names.code_of(SYNCHRONISERS),
+            atomic_code: [self.names.code_of(SYNCHRONISERS), self.names.go_runtime()].concat(),
             ..Classes::default()
         }
     }

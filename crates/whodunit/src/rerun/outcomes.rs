@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use trace::Recording;
 use trace::finding::{Failure, Place};
 
+/// Events of the clock that a what-if run may take after it has left its recording: seconds, but no eternity.
+pub const LIMIT: u64 = 100_000_000;
+
 /// No program has code here, so a plan that speaks of it never acts.
 const NOWHERE: &str = "0x1";
 /// The state of a thread that was still held in the end.

@@ -59,6 +59,29 @@ int main(void) {
 }
 "#;
 
+/// What Go's runtime does to its own memory is synchronisation, though no instruction shows it; what it protects is not.
+const GO: &str = r#"
+#include <pthread.h>
+static int queue, total;
+void schedule(void) __asm__("runtime.schedule");
+void schedule(void) {
+    queue++;
+}
+static void *worker(void *unused) {
+    total++;
+    schedule();
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, worker, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    return queue + total == 4 ? 0 : 1;
+}
+"#;
+
 /// A program of this file, recorded.
 fn recorded(name: &str, source: &str) -> Scratch {
     let scratch = Scratch::named(&format!("races-told-{name}")).expect("a folder");
@@ -75,6 +98,15 @@ fn recorded(name: &str, source: &str) -> Scratch {
 fn line(source: &str, text: &str) -> u64 {
     let position = source.lines().position(|line| line.contains(text));
     position.expect("the line is there") as u64 + 1
+}
+
+#[test]
+fn memory_of_the_runtime_of_go_is_for_synchronisation() {
+    let races_of = |name, source: &str| look(&recorded(name, source), &["--prove", "0"]).expect("an answer").0;
+    let told = races_of("go", GO);
+    assert!(matches!(titles(&told)[..], [title] if title.contains("total")), "{:?}", titles(&told));
+    let told = races_of("not-go", &GO.replace("runtime.schedule", "schedule"));
+    assert_eq!(titles(&told).len(), 2, "{:?}", titles(&told));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::trial::{Effect, Trial};
 use super::{Examined, Examiner};
 use crate::predict::plans::NEVER;
 use crate::recordings::Trouble;
-use crate::rerun::carry_out;
+use crate::rerun::{carry_out, outcomes};
 use crate::study::Study;
 use analysis::neighbours::{Stuck, ring};
 use analysis::predict::Held;
@@ -15,8 +15,6 @@ use trace::finding::{Cause, Class, Evidence, Failure, Finding, Place, Side, Thre
 
 /// The status of a run in which no thread can ever run again.
 pub const STUCK: i32 = 124;
-/// How many clock events a run may take after it has left the recording.
-const LIMIT: u64 = 100_000_000;
 
 impl Examiner<'_> {
     /// A run that failed otherwise than by a crash.
@@ -161,5 +159,5 @@ fn late(stuck: &Stuck, held: &Held, ring: &[&Stuck]) -> Option<Plan> {
     let until = Passage { thread: other.thread, passes: format!("{:#x}", NEVER.pc), time: NEVER.time };
     let (before, time) = (format!("{:#x}", held.taken.pc), held.taken.time);
     let hold = Step::Hold { thread: stuck.thread, before, time, until };
-    (held.taken.pc != 0).then(|| Plan { limit: Some(LIMIT), ..Plan::new(vec![hold]) })
+    (held.taken.pc != 0).then(|| Plan { limit: Some(outcomes::LIMIT), ..Plan::new(vec![hold]) })
 }

@@ -128,24 +128,10 @@ fn effect(recorded: &Ending, outcome: &Outcome) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::rerun::Left;
+    use crate::rerun::outcomes;
 
     fn ended(ending: Ending) -> Outcome {
-        let left = Left { event: 1, thread: 1, clock: 1, pc: String::new(), place: String::new() };
-        Outcome {
-            schema: Outcome::SCHEMA.to_owned(),
-            ending,
-            thread: 1,
-            clock: 1,
-            events: 1,
-            left: Some(left),
-            threads: Vec::new(),
-            output: Vec::new(),
-            schedule: Vec::new(),
-            spent: 1,
-            origins: None,
-            remarks: Vec::new(),
-        }
+        outcomes::made_up(ending, "")
     }
 
     #[test]
