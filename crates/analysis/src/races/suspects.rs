@@ -52,7 +52,7 @@ impl Filter {
 
     /// One more granule is meant.
     pub fn add(&mut self, granule: u64) {
-        self.blocks.set(granule * GRANULE_SIZE >> BLOCK_BITS);
+        self.blocks.set((granule * GRANULE_SIZE) >> BLOCK_BITS);
         self.granules.set(granule);
     }
 

@@ -6,8 +6,8 @@ use std::fs;
 
 /// So many seconds: where threads take locks in turn, helgrind may take minutes.
 const LONGEST: &str = "60";
-/// What `timeout` says of a program that it had to kill.
-const KILLED: i32 = 128 + 9;
+/// `timeout` is killed with the program that it kills.
+const KILLED: i32 = alone::BY_SIGNAL;
 
 /// What a replay that only counts is asked.
 const COUNT: &str = include_str!("count.json");

@@ -38,11 +38,13 @@ pub fn run_alone(words: &[String]) {
     let status = Command::new(&words[0]).args(&words[1..]).stdout(written).status();
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("the kernel counts what children use");
     let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
-    let status = status.ok().and_then(|status| status.code()).unwrap_or(-1);
+    let status = status.ok().and_then(|status| status.code()).unwrap_or(BY_SIGNAL);
     let run = Run { cpu, peak: usage.max_rss().unsigned_abs() * 1024, status };
     println!("{}", serde_json::to_string(&run).expect("numbers can be written"));
 }
 
+/// The status of a command that was ended by a signal.
+pub const BY_SIGNAL: i32 = -1;
 /// Where the standard output of the last command is.
 pub const WRITTEN: &str = "written";
 
