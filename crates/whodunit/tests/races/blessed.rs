@@ -34,9 +34,13 @@ pub fn is_own(place: &&Value) -> bool {
     place["file"].as_str().is_some_and(|file| file.contains("/museum/"))
 }
 
-fn variable(race: &Value) -> &str {
+/// Which of several elements raced first depends on the schedule, so all of an array are one.
+fn variable(race: &Value) -> String {
     let variable = &race["variable"];
-    variable["name"].as_str().or(variable["text"].as_str()).unwrap_or("memory without a name")
+    let name = variable["name"].as_str().or(variable["text"].as_str()).unwrap_or("memory without a name");
+    let mut parts = name.split('[');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |told, part| told + "[" + part.trim_start_matches(|digit: char| digit.is_ascii_digit()))
 }
 
 fn file(exhibit: &Exhibit) -> PathBuf {
