@@ -9,5 +9,4 @@ pub mod neighbours;
 pub mod pairs;
 pub mod predict;
 pub mod races;
-pub mod shared_memory;
 pub mod suppressions;

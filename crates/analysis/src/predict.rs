@@ -13,8 +13,8 @@
 //! - *inconsistent*: a thread reads what another changes; fatal if it does not go with what was read before, and a lookup by
 //!   both finds nothing. The paper leaves these out: most such orders do no harm, so only trying them out can tell.
 //!
-//! The stream is told three times: an [`Exploration`] finds what has to be looked at, the [`Detector`] looks, and a
-//! [`UseSeeker`] finds out what becomes of what was read.
+//! The stream is told four times at most: a sieve finds the memory that threads contend for, an [`Exploration`] the instructions
+//! that have to do with it, the [`Detector`] looks at these, and a [`UseSeeker`] finds out what becomes of what was read.
 //!
 //! A fatal order is predicted unless synchronisation forbids it: by order ([`order`]) or by mutual exclusion
 //! ([`deeds::Deed::is_shielded_from`]). It differs from the paper in this:
@@ -43,7 +43,7 @@ mod uses;
 pub use comparators::Method;
 pub use deeds::{Deed, Held, Place};
 pub use detector::{Detector, Libraries};
-pub use exploration::{Exploration, Explored};
+pub use exploration::{Contended, Exploration, Explored, sieve};
 pub use found::{Block, Kind, Predicted, Prediction};
 pub use order::Order;
 pub use uses::{UseSeeker, Used};

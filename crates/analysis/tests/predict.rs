@@ -1,6 +1,6 @@
 //! Predictions from streams written by hand, after the figures of the ConMem paper.
 
-use analysis::predict::{Detector, Exploration, Explored, Kind, Predicted, UseSeeker};
+use analysis::predict::{Detector, Exploration, Explored, Kind, Predicted, UseSeeker, sieve};
 use analysis::races::{Classify, SiteClass};
 use std::collections::BTreeSet;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
@@ -71,7 +71,9 @@ fn plain() -> Classify {
 }
 
 fn explored(stream: &[(Thread, Does)]) -> Explored {
-    let mut exploration = Exploration::new([plain(), plain()], Vec::new());
+    let mut sieve = sieve(plain(), Vec::new());
+    tell(&mut sieve, stream);
+    let mut exploration = Exploration::after(sieve.into_sieved(), [plain(), plain()], Vec::new());
     tell(&mut exploration, stream);
     exploration.into_explored()
 }

@@ -17,7 +17,8 @@ use crate::recordings::{Trouble, conclude};
 use crate::study::Study;
 use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
-use analysis::predict::{Explored, Kind, Method, Predicted, Used};
+use analysis::predict::{Contended, Explored, Kind, Method, Predicted, Used};
+use analysis::races::{Sieved, Surveyed, Suspects};
 use clap::Args;
 use program::source::SourceCache;
 use std::collections::BTreeSet;
@@ -172,7 +173,7 @@ fn predicted(subject: &Subject<'_>, names: &Names, method: Method) -> Result<Pre
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     for _ in 0..MOST_ROUNDS {
-        let explored: Explored = passes.ask(Study::Explore(known.clone()))?;
+        let explored = explored(&passes, &known)?;
         if explored.contended.instructions.is_empty() {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
@@ -189,6 +190,17 @@ fn predicted(subject: &Subject<'_>, names: &Names, method: Method) -> Result<Pre
         predicted.keep_used(&used);
     }
     Ok(predicted)
+}
+
+/// What threads contend for, and which instructions have to do with it. Most of the time goes by without any.
+pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
+    let sieved: Sieved = passes.ask(Study::SieveWithoutLocks(known.clone()))?;
+    if sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
+        let surveyed = Surveyed { sync_memory: sieved.atomics, ad_hoc: Vec::new() };
+        let contended = Contended { memory: sieved.suspects, unwatched: sieved.unwatched, ..Contended::default() };
+        return Ok(Explored { surveyed, contended });
+    }
+    passes.ask(Study::Explore { sieved, known: known.clone() })
 }
 
 /// What is known of code before anything has been replayed.

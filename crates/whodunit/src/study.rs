@@ -41,8 +41,10 @@ pub enum Study {
     SecondPass { sieved: Sieved, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
+    /// Which memory threads contend for, whatever locks they hold.
+    SieveWithoutLocks(predict::Known),
     /// What predictions have to look at.
-    Explore(predict::Known),
+    Explore { sieved: Sieved, known: predict::Known },
     /// Memory errors of other orders, given what an exploration found.
     Predict(predict::Subject),
     /// What becomes of what these instructions read.
@@ -91,7 +93,10 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::Explore(known) => Box::new(Studying::new(predict::explore(known), functions, Detail::Accesses)),
+        Study::SieveWithoutLocks(known) => Box::new(Studying::new(predict::sieve(known), functions, Detail::Accesses)),
+        Study::Explore { sieved, known } => {
+            Box::new(Studying::new(predict::explore(sieved, known), functions, Detail::Accesses))
+        }
         Study::Predict(subject) => {
             let (student, chosen) = predict::predict(subject);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))

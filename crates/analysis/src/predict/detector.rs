@@ -12,7 +12,7 @@ use super::scene::Scene;
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
 use crate::races::sites::{Classify, SiteClass, Sites};
-use crate::shared_memory::Places;
+use crate::races::suspects::Filter;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,9 +38,8 @@ pub struct Detector {
     made: Vec<Block>,
     /// Instructions that have read a zero, and the program has lived with it.
     null_readers: FxHashSet<u64>,
-    places: Places,
-    /// The units of `places`.
-    contended: FxHashSet<u64>,
+    /// Where memory is contended; nothing for everywhere.
+    contended: Option<Filter>,
     uncompared_accesses: u64,
     collected: Collected,
     method: Method,
@@ -52,6 +51,10 @@ impl Detector {
     /// With what an [`Exploration`](super::Exploration) of the same stream has found. Other instructions than those that
     /// it names need not be told.
     pub fn new(explored: Explored, classify: Classify, libraries: Libraries) -> Detector {
+        let mut contended = explored.contended.memory.map(Filter::new);
+        if let Some(contended) = &mut contended {
+            explored.surveyed.sync_memory.granules().for_each(|granule| contended.add(granule));
+        }
         Detector {
             sites: Sites::new(classify),
             libraries,
@@ -62,8 +65,7 @@ impl Detector {
             blocks: Blocks::default(),
             made: Vec::new(),
             null_readers: FxHashSet::default(),
-            contended: explored.contended.places.units().collect(),
-            places: explored.contended.places,
+            contended,
             uncompared_accesses: explored.contended.unwatched,
             collected: Collected::default(),
             method: Method::default(),
@@ -151,10 +153,8 @@ impl Detector {
     }
 
     fn is_contended(&self, access: &Access) -> bool {
-        let first = self.places.unit(access.address);
         let size = u64::from(access.size).clamp(1, LONGEST_ACCESS);
-        let last = self.places.unit(access.address.saturating_add(size - 1));
-        (first..=last).any(|unit| self.contended.contains(&unit))
+        self.contended.as_ref().is_none_or(|contended| contended.wants(access.address, size))
     }
 
     /// The library's own synchronisation is told by events, and its locks order nothing.

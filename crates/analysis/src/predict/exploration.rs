@@ -1,10 +1,20 @@
-//! The first pass over a stream: what is synchronisation, and which instructions and memory have to be looked at.
+//! The second pass over a stream, after a sieve without locks: which instructions have to do with memory that threads contend
+//! for, so that a third pass need only look at these, and what threads wait for in loops.
 
 use super::Libraries;
-use crate::races::{Classify, Survey, Surveyed};
-use crate::shared_memory::{Contended, SharedMemory};
+use crate::races::shapes::{Concern, Shapes};
+use crate::races::sites::{SiteClass, Sites};
+use crate::races::surveying::{Picky, Surveying};
+use crate::races::suspects::Filter;
+use crate::races::threads::Threads;
+use crate::races::{Classify, Sieve, Sieved, Survey, Surveyed, Suspects};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use trace::stream::records::{Record, Records};
 use trace::stream::{Access, Event, Listener, Site, Thread};
+
+/// So much of the program's memory is compared.
+const MOST_MEMORY: u64 = 256 << 20;
 
 /// What an exploration has found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -13,36 +23,137 @@ pub struct Explored {
     pub contended: Contended,
 }
 
-pub struct Exploration {
-    survey: Survey,
-    shared_memory: SharedMemory,
+/// What threads contend for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Contended {
+    /// The addresses of instructions that access it, and of the program's own that access atomics.
+    pub instructions: BTreeSet<u64>,
+    /// Where it is; nothing for everywhere.
+    pub memory: Option<Suspects>,
+    /// Accesses to memory that was not watched, since there was too much of it.
+    pub unwatched: u64,
 }
 
+/// The pass before: what threads access in an order that could have been another.
+pub fn sieve(classify: Classify, libraries: Libraries) -> Sieve {
+    Sieve::without_locks(classify, libraries, MOST_MEMORY)
+}
+
+pub type Exploration = Surveying<Touching>;
+
 impl Exploration {
-    /// The same classes twice: for both that listen.
-    pub fn new(classify: [Classify; 2], libraries: Libraries) -> Exploration {
-        let [of_survey, of_memory] = classify;
-        Exploration { survey: Survey::gathering(of_survey), shared_memory: SharedMemory::new(of_memory, libraries) }
+    /// The same classes twice: for the survey and for who looks at instructions.
+    pub fn after(sieved: Sieved, [of_survey, of_touching]: [Classify; 2], libraries: Libraries) -> Exploration {
+        let survey = Survey::new(sieved.atomics.clone(), of_survey);
+        Surveying::new(survey, Touching::new(sieved, of_touching, libraries))
     }
 
     pub fn into_explored(self) -> Explored {
-        Explored { surveyed: self.survey.into_surveyed(), contended: self.shared_memory.into_contended() }
+        Explored { surveyed: self.survey.into_surveyed(), contended: self.listener.into_contended() }
     }
 }
 
-impl Listener for Exploration {
-    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
-        self.survey.accesses(thread, accesses);
-        self.shared_memory.accesses(thread, accesses);
+/// Finds the instructions that access contended memory or atomics, while there are other threads.
+pub struct Touching {
+    sites: Sites,
+    libraries: Libraries,
+    threads: Threads,
+    shapes: Shapes,
+    memory: Option<Suspects>,
+    unwatched: u64,
+    contended: Option<Filter>,
+    /// Both.
+    wanted: Option<Filter>,
+    touched: Vec<bool>,
+}
+
+impl Touching {
+    fn new(sieved: Sieved, classify: Classify, libraries: Libraries) -> Touching {
+        let mut wanted = sieved.suspects.clone().map(Filter::new);
+        if let Some(wanted) = &mut wanted {
+            sieved.atomics.granules().for_each(|granule| wanted.add(granule));
+        }
+        Touching {
+            sites: Sites::new(classify),
+            libraries,
+            threads: Threads::default(),
+            shapes: Shapes::default(),
+            contended: sieved.suspects.clone().map(Filter::new),
+            memory: sieved.suspects,
+            unwatched: sieved.unwatched,
+            wanted,
+            touched: Vec::new(),
+        }
+    }
+
+    fn into_contended(self) -> Contended {
+        let touched = self.touched.iter().enumerate().filter(|(_, is_touched)| **is_touched);
+        let instructions = touched.map(|(site, _)| self.sites.place(site as u32).0).collect();
+        Contended { instructions, memory: self.memory, unwatched: self.unwatched }
+    }
+
+    fn is_in_library(&self, site: Site) -> bool {
+        let (pc, _) = self.sites.place(site.0);
+        self.libraries.iter().any(|library| library.contains(&pc))
+    }
+
+    fn touch(&mut self, access: &Access) {
+        let index = access.site.0 as usize;
+        if self.touched[index] || self.sites.class(access.site) == SiteClass::Ignored {
+            return;
+        }
+        // What libraries do to their atomics orders nothing.
+        let wants = |filter: &Filter| filter.wants(access.address, u64::from(access.size));
+        self.touched[index] = self.contended.as_ref().is_none_or(wants) || !self.is_in_library(access.site);
+    }
+}
+
+impl Picky for Touching {
+    fn wants(&self, access: &Access) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted.wants(access.address, u64::from(access.size)))
+    }
+
+    fn wants_record(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
+        if self.threads.is_alone() {
+            return false;
+        }
+        let Some(wanted) = &self.wanted else { return true };
+        let shape = self.shapes.of(record.number, records.patterns, |_| Concern::Plain);
+        self.shapes.any_wanted(shape, record, records, wanted)
+    }
+
+    fn pass_over(&mut self, _thread: Thread, _accesses: u64) {}
+}
+
+impl Listener for Touching {
+    fn accesses(&mut self, _thread: Thread, accesses: &[Access]) {
+        if self.threads.is_alone() {
+            return;
+        }
+        for access in accesses {
+            if self.wants(access) {
+                self.touch(access);
+            }
+        }
+    }
+
+    fn reads_records(&self) -> bool {
+        true
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
-        self.survey.event(thread, event);
-        self.shared_memory.event(thread, event);
+        let Some(slot) = self.threads.slot(thread) else { return };
+        match *event {
+            Event::Created { child } => self.threads.create(slot, child),
+            Event::Ended => self.threads.end(slot, thread),
+            Event::Joined { other } => self.threads.join(slot, other),
+            _ => {}
+        }
     }
 
     fn site(&mut self, site: Site, pc: u64) {
-        self.survey.site(site, pc);
-        self.shared_memory.site(site, pc);
+        self.sites.name(site, pc);
+        let length = self.touched.len().max(site.0 as usize + 1);
+        self.touched.resize(length, false);
     }
 }

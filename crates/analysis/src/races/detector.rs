@@ -9,6 +9,7 @@ use super::shadow::{Adding, GRANULE_SIZE, Shadow, granules};
 use super::shapes::{Concern, Shapes};
 use super::sites::{Classify, SiteClass, Sites};
 use super::survey::Surveyed;
+use super::surveying::Picky;
 use super::suspects::{Filter, Suspects};
 use super::threads::Threads;
 use trace::stream::records::{Record, Records};
@@ -222,10 +223,28 @@ impl Detector {
             mark(&mut self.shadow, &mut self.filter, granule, mask);
         }
     }
+}
 
-    /// Whether an access of a record may have an effect.
+/// From now on these bytes of a granule are synchronisation.
+fn mark(shadow: &mut Shadow, filter: &mut Option<Filter>, granule: u64, mask: u8) {
+    shadow.make_sync(granule, mask);
+    if let Some(filter) = filter {
+        filter.add(granule);
+    }
+}
+
+impl Picky for Detector {
     #[inline]
-    pub fn wants_record(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
+    fn wants(&self, access: &Access) -> bool {
+        self.filter.as_ref().is_none_or(|filter| {
+            filter.wants(access.address, u64::from(access.size))
+                || access.kind == AccessKind::Atomic
+                || self.sites.class(access.site) == SiteClass::Atomic
+        })
+    }
+
+    #[inline]
+    fn wants_record(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
         if self.threads.is_alone() {
             return false;
         }
@@ -235,34 +254,13 @@ impl Detector {
             let is_atomic = template.kind == AccessKind::Atomic || sites.class(template.site) == SiteClass::Atomic;
             if is_atomic { Concern::Special } else { Concern::Plain }
         });
-        let mut parts = self.shapes.parts(shape).iter();
-        shape.is_special
-            || parts.any(|part| filter.wants(part.address(record.words, records.fs_base), u64::from(part.size)))
+        shape.is_special || self.shapes.any_wanted(shape, record, records, filter)
     }
 
-    /// A thread has made so many accesses that have no effect.
-    pub fn pass_over(&mut self, thread: Thread, accesses: u64) {
+    fn pass_over(&mut self, thread: Thread, accesses: u64) {
         if let Some(slot) = self.threads.slot(thread) {
             self.threads.at(slot).advance(accesses);
         }
-    }
-
-    /// Whether an access may have an effect.
-    #[inline]
-    pub fn wants(&self, access: &Access) -> bool {
-        self.filter.as_ref().is_none_or(|filter| {
-            filter.wants(access.address, u64::from(access.size))
-                || access.kind == AccessKind::Atomic
-                || self.sites.class(access.site) == SiteClass::Atomic
-        })
-    }
-}
-
-/// From now on these bytes of a granule are synchronisation.
-fn mark(shadow: &mut Shadow, filter: &mut Option<Filter>, granule: u64, mask: u8) {
-    shadow.make_sync(granule, mask);
-    if let Some(filter) = filter {
-        filter.add(granule);
     }
 }
 

@@ -1,9 +1,10 @@
 //! The memory that the records of a pattern touch, with as few parts as it takes: accesses next to each other are one, and
 //! what is written need not be read too.
 
+use super::suspects::Filter;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use trace::stream::records::{Patterns, Template, address};
+use trace::stream::records::{Patterns, Record, Records, Template, address};
 
 /// Memory that records of a pattern touch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +69,13 @@ impl Shapes {
     #[inline]
     pub fn part(&self, number: u32) -> Part {
         self.parts[number as usize]
+    }
+
+    /// Whether a record of this shape touches what a filter wants.
+    #[inline]
+    pub fn any_wanted(&self, shape: Shape, record: &Record<'_>, records: &Records<'_>, filter: &Filter) -> bool {
+        let mut parts = self.parts(shape).iter();
+        parts.any(|part| filter.wants(part.address(record.words, records.fs_base), u64::from(part.size)))
     }
 
     #[inline]

@@ -10,6 +10,9 @@
 //! - Who accesses a block that was given back is suspect whoever gave it back.
 //!
 //! If it leaves nothing, nothing races.
+//!
+//! One [without locks](Sieve::without_locks) leaves what threads contend for instead: what two of them access, one writing or
+//! giving it back, in an order that only locks or luck have made.
 
 mod cells;
 pub mod epoch;
@@ -26,8 +29,10 @@ use super::shapes::{Concern, Shape, Shapes};
 use super::sites::{Classify, SiteClass, Sites};
 use super::suspects::Suspects;
 use super::threads::Threads;
+use crate::predict::Libraries;
 use cells::{
-    Cell, Cells, Span, Standing, State, Sync, cells_of, cells_of_granule, cells_of_granules, granule_of, mask_of,
+    CHUNK_SIZE, Cell, Cells, Span, Standing, State, Sync, cells_of, cells_of_granule, cells_of_granules, granule_of,
+    mask_of,
 };
 use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
 use readers::Readers;
@@ -47,10 +52,17 @@ pub struct Sieved {
     pub suspects: Option<Suspects>,
     /// What locked instructions, atomic sites and the kernel's waiting calls access.
     pub atomics: SyncMemory,
+    /// How many accesses were to memory that was not watched, since there was too much of it.
+    pub unwatched: u64,
 }
 
 pub struct Sieve {
     sites: Sites,
+    /// Locks, and atomics of libraries, of which locks are made, order what they come between.
+    locks_order: bool,
+    libraries: Libraries,
+    /// Of each site, whether its atomics order what they come between.
+    orders: Vec<bool>,
     threads: Threads,
     /// Who accessed last, for as long as nothing else has happened.
     now: Now,
@@ -71,9 +83,12 @@ impl Sieve {
     pub fn new(classify: Classify) -> Sieve {
         Sieve {
             sites: Sites::new(classify),
+            locks_order: true,
+            libraries: Libraries::new(),
+            orders: Vec::new(),
             threads: Threads::default(),
             now: Now::new(0, Epoch::NONE),
-            cells: Cells::new(),
+            cells: Cells::new(usize::MAX),
             shapes: Shapes::default(),
             readers: Readers::new(),
             sync: Vec::new(),
@@ -86,10 +101,17 @@ impl Sieve {
         }
     }
 
+    /// One to which locks order nothing, since what they order could have been the other way round. It watches so much memory
+    /// at most.
+    pub fn without_locks(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
+        let cells = Cells::new(usize::try_from(most_memory / CHUNK_SIZE).unwrap_or(usize::MAX));
+        Sieve { locks_order: false, libraries, cells, ..Sieve::new(classify) }
+    }
+
     pub fn into_sieved(self) -> Sieved {
         let knows_all = !self.has_given_up && self.threads.unwatched() == 0;
         let suspects = knows_all.then(|| Suspects::new(self.suspects));
-        Sieved { suspects, atomics: self.atomics }
+        Sieved { suspects, atomics: self.atomics, unwatched: self.cells.unwatched() }
     }
 
     /// The thread's slot. Nothing if there are too many.
@@ -131,7 +153,7 @@ impl Sieve {
         } else if self.cells.standing(&self.now, &span) == Standing::Own {
             return self.cells.note(&self.now, &span);
         }
-        if self.touch(&span) {
+        if self.touch(&span) && self.orders[access.site.0 as usize] {
             self.synchronise(access);
             self.enter(self.now.slot);
         }
@@ -445,6 +467,7 @@ impl Listener for Sieve {
             Event::Created { child } => self.threads.create(slot, child),
             Event::Ended => self.threads.end(slot, thread),
             Event::Joined { other } => self.threads.join(slot, other),
+            Event::Locked { .. } | Event::Unlocked { .. } if !self.locks_order => {}
             Event::Locked { object, mode, .. } => {
                 self.acquired(slot, object, mode);
                 self.threads.at(slot).locks.take(0, object, mode);
@@ -471,5 +494,8 @@ impl Listener for Sieve {
 
     fn site(&mut self, site: Site, pc: u64) {
         self.sites.name(site, pc);
+        let length = self.orders.len().max(site.0 as usize + 1);
+        self.orders.resize(length, false);
+        self.orders[site.0 as usize] = !self.libraries.iter().any(|library| library.contains(&pc));
     }
 }

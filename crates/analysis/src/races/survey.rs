@@ -1,11 +1,11 @@
-//! Which memory is synchronisation: what is atomic, if no sieve has found that, and what threads wait for in loops.
+//! Which memory is synchronisation: what a sieve has found to be atomic, and what threads wait for in loops.
 
 use super::atomics::SyncMemory;
 use super::blocks::Blocks;
 use super::sites::{Classify, SiteClass, Sites};
 use super::spin_loops::{AdHoc, Runner, SpinLoops};
 use serde::{Deserialize, Serialize};
-use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
+use trace::stream::{Access, Event, Listener, Site, Thread};
 
 /// What a survey has found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -20,8 +20,6 @@ pub struct Survey {
     sites: Sites,
     blocks: Blocks,
     atomics: SyncMemory,
-    /// What is atomic is not known beforehand.
-    gathers_atomics: bool,
     /// What threads waited for in loops.
     waited_for: SyncMemory,
     /// For each of the loops found: the block of its place.
@@ -36,16 +34,10 @@ impl Survey {
             sites: Sites::new(classify),
             blocks: Blocks::default(),
             atomics,
-            gathers_atomics: false,
             waited_for: SyncMemory::default(),
             loop_blocks: Vec::new(),
             spin_loops: SpinLoops::default(),
         }
-    }
-
-    /// Without a sieve.
-    pub fn gathering(classify: Classify) -> Survey {
-        Survey { gathers_atomics: true, ..Survey::new(SyncMemory::default(), classify) }
     }
 
     /// Waiting for an atomic variable is what it is for, so only the others are told.
@@ -80,12 +72,8 @@ impl Survey {
     #[inline]
     fn access(&mut self, runner: &mut Runner, access: &Access) {
         runner.count();
-        let class = self.sites.class(access.site);
-        if class == SiteClass::Ignored {
+        if self.sites.class(access.site) == SiteClass::Ignored {
             return;
-        }
-        if self.gathers_atomics && (class == SiteClass::Atomic || access.kind == AccessKind::Atomic) {
-            self.atomics.add(&self.blocks, access.address, u64::from(access.size));
         }
         if let Some(place) = self.spin_loops.access(runner, access) {
             self.waited_for.add(&self.blocks, place.address, u64::from(place.size));
@@ -97,7 +85,6 @@ impl Survey {
 
     fn note(&mut self, runner: &mut Runner, event: &Event) {
         match *event {
-            Event::FutexWord { address } if self.gathers_atomics => self.atomics.add(&self.blocks, address, 4),
             Event::FutexWord { .. }
             | Event::Called { .. }
             | Event::Returned { .. }

@@ -5,7 +5,28 @@ use serde::{Deserialize, Serialize};
 
 /// Numbers of granules, in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Suspects(Vec<u64>);
+
+/// From the first granules of stretches, and how many there are: they mostly are many in a row.
+impl From<Vec<(u64, u64)>> for Suspects {
+    fn from(stretches: Vec<(u64, u64)>) -> Suspects {
+        Suspects(stretches.into_iter().flat_map(|(first, length)| first..first.saturating_add(length)).collect())
+    }
+}
+
+impl From<Suspects> for Vec<(u64, u64)> {
+    fn from(Suspects(granules): Suspects) -> Vec<(u64, u64)> {
+        let mut stretches: Vec<(u64, u64)> = Vec::new();
+        for granule in granules {
+            match stretches.last_mut() {
+                Some((first, length)) if *first + *length == granule => *length += 1,
+                _ => stretches.push((granule, 1)),
+            }
+        }
+        stretches
+    }
+}
 
 impl Suspects {
     pub fn new(granules: impl IntoIterator<Item = u64>) -> Suspects {
@@ -16,6 +37,11 @@ impl Suspects {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The addresses of the granules.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|granule| granule * GRANULE_SIZE)
     }
 
     /// Those of a range, each with the bytes of it.

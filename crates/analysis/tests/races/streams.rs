@@ -103,7 +103,7 @@ impl Stream {
         if suspects.as_ref().is_some_and(Suspects::is_empty) {
             return Found::default();
         }
-        let mut second_pass = SecondPass::new(sieved, self.classify(), self.classify());
+        let mut second_pass = SecondPass::after(sieved, self.classify(), self.classify());
         self.tell_as(told, &mut second_pass);
         let SecondFound { surveyed, found } = second_pass.into_found();
         found.unwrap_or_else(|| {

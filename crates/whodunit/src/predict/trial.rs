@@ -23,6 +23,8 @@ pub struct Tried<'a> {
 pub struct Court<'a> {
     folder: &'a Path,
     log: u32,
+    /// Of events that a trial may take.
+    limit: u64,
     /// The run as it was recorded; nothing if it cannot be run.
     good: OnceLock<Option<Outcome>>,
 }
@@ -37,7 +39,8 @@ const MOST_AT_A_TIME: usize = 4;
 impl Court<'_> {
     /// A recording that failed by itself needs no prediction.
     pub fn open<'a>(subject: &'a Subject<'a>) -> Result<Court<'a>, Trouble> {
-        let court = Court { folder: subject.recording.folder(), log: subject.log, good: OnceLock::new() };
+        let limit = outcomes::limit_for(&subject.recorded);
+        let court = Court { folder: subject.recording.folder(), log: subject.log, limit, good: OnceLock::new() };
         let has_failed = match subject.recorded.end {
             Some(EndKind::Exited(_)) => false,
             Some(EndKind::Killed(_)) => true,
@@ -77,7 +80,8 @@ impl Court<'_> {
 
     fn try_pair<'p>(&self, pair: &'p [Prediction]) -> Option<Tried<'p>> {
         let proved = pair.iter().find_map(|prediction| {
-            let proof = plans(prediction).into_iter().find_map(|plan| self.prove(prediction, plan))?;
+            let mut plans = plans(prediction).into_iter().map(|plan| Plan { limit: Some(self.limit), ..plan });
+            let proof = plans.find_map(|plan| self.prove(prediction, plan))?;
             Some(Tried { prediction, proof: Some(proof) })
         });
         proved.or_else(|| pair.first().map(|prediction| Tried { prediction, proof: None }))

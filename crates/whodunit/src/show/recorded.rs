@@ -16,6 +16,8 @@ pub struct Recorded {
     pub gaps: Vec<String>,
     pub threads: BTreeSet<u32>,
     pub events: u64,
+    /// How far the clocks of all threads came, taken together.
+    pub clock: u64,
     pub quantum: u64,
     /// How the process ended, if the log tells.
     pub end: Option<EndKind>,
@@ -39,5 +41,6 @@ pub fn recorded(recording: &Recording, log: u32) -> Option<Recorded> {
     let program = image.begin.as_ref().map_or_else(Vec::new, |begin| begin.program.clone());
     let threads = image.threads.keys().copied().collect();
     let end = image.stop.as_ref().map(|stop| stop.kind);
-    Some(Recorded { space, gaps, threads, events: image.tally.total().events, quantum, end, program })
+    let clock = image.threads.values().map(|life| life.clock).sum();
+    Some(Recorded { space, gaps, threads, events: image.tally.total().events, clock, quantum, end, program })
 }

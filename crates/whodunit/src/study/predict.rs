@@ -2,7 +2,8 @@
 
 use super::Student;
 use super::races::{Classes, Once};
-use analysis::predict::{Detector, Exploration, Explored, Libraries, Method, UseSeeker};
+use analysis::predict::{self, Detector, Exploration, Explored, Libraries, Method, UseSeeker};
+use analysis::races::{Sieve, Sieved};
 use engine::{Chosen, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,9 +24,13 @@ pub struct Subject {
     pub method: Method,
 }
 
-pub fn explore(known: Known) -> impl Student {
+pub fn sieve(known: Known) -> impl Student {
+    Once::new(predict::sieve(known.classes.classify(), known.libraries), |sieve: Sieve| json!(sieve.into_sieved()))
+}
+
+pub fn explore(sieved: Sieved, known: Known) -> impl Student {
     let classify = [known.classes.clone().classify(), known.classes.classify()];
-    let exploration = Exploration::new(classify, known.libraries);
+    let exploration = Exploration::after(sieved, classify, known.libraries);
     Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored()))
 }
 

@@ -95,7 +95,7 @@ pub fn sieve(classes: Classes) -> impl Student {
 }
 
 pub fn second_pass(sieved: Sieved, classes: Classes) -> impl Student {
-    let listener = SecondPass::new(sieved, classes.clone().classify(), classes.classify());
+    let listener = SecondPass::after(sieved, classes.clone().classify(), classes.classify());
     Once::new(listener, |second_pass: SecondPass| json!(second_pass.into_found()))
 }
 

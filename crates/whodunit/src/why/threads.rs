@@ -11,8 +11,8 @@ mod telling;
 mod trial;
 
 use crate::naming::Naming;
-use crate::predict::known;
 use crate::predict::verdicts::Bench;
+use crate::predict::{explored, known};
 use crate::races::Subject;
 use crate::races::names::Names;
 use crate::races::passes::Passes;
@@ -24,6 +24,7 @@ use crate::why::sites::Sites;
 use analysis::neighbours::{Candidate, History, Watched, candidates, joined, patterns};
 use analysis::predict::Explored;
 use analysis::races::Instance;
+use analysis::races::Suspects;
 use readers::Reader;
 use session::rerun::{Ending, Outcome};
 use std::cell::OnceCell;
@@ -35,9 +36,8 @@ use trial::Court;
 /// So many candidates are tried out.
 const MOST_TRIED: usize = 12;
 /// So much contended memory is watched besides, in pieces of this size.
-const MOST_LINES: usize = 32;
-const LONGEST_LINE: u64 = 64;
-const WORD: usize = 8;
+const MOST_WORDS: usize = 256;
+const WORD: u64 = 8;
 /// Of the same instructions, so many times are tried.
 const MOST_TIMES: usize = 3;
 
@@ -148,7 +148,7 @@ impl<'a> Examiner<'a> {
         let explored = match self.explored.get() {
             Some(explored) => explored,
             None => {
-                let explored: Explored = self.passes().ask(Study::Explore(self.known.clone()))?;
+                let explored = explored(&self.passes(), &self.known)?;
                 self.explored.get_or_init(|| explored)
             }
         };
@@ -167,10 +167,8 @@ fn passes<'a>(subject: &'a Subject<'_>, names: &'a Names) -> Passes<'a> {
 
 /// Memory that threads contend for: what they do there may belong together with what they do elsewhere.
 fn contended(explored: &Explored) -> impl Iterator<Item = Watched> {
-    let lines = explored.contended.places.ranges().filter(|(_, size)| *size <= LONGEST_LINE).take(MOST_LINES);
-    lines.flat_map(|(start, size)| {
-        (start..start + size).step_by(WORD).map(|address| Watched { address, size: WORD as u64 })
-    })
+    let addresses = explored.contended.memory.iter().flat_map(Suspects::addresses).take(MOST_WORDS);
+    addresses.map(|address| Watched { address, size: WORD })
 }
 
 /// What may have come in the wrong order, each once; where two pieces of memory tell more than one, both.

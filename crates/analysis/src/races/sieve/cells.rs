@@ -10,6 +10,10 @@ const CELL_SIZE_BITS: u32 = 2;
 /// A chunk is for a megabyte. What is never touched of it takes no memory: the system hands out zeros by the page.
 const CHUNK_BITS: u32 = 18;
 const CHUNK: usize = 1 << CHUNK_BITS;
+/// So much memory is one chunk's.
+pub const CHUNK_SIZE: u64 = (CHUNK as u64) << CELL_SIZE_BITS;
+/// The number of the chunk for all memory that is not watched. Nothing is remembered there.
+const UNWATCHED: u32 = 0;
 const LOOKED_UP: usize = 256;
 
 /// What is remembered of four bytes, in a word that is zero for nothing.
@@ -162,11 +166,20 @@ pub struct Cells {
     numbers: BTreeMap<u64, u32>,
     /// Chunks looked up a moment ago: the upper bits of an address, and the number.
     looked_up: [(u64, u32); LOOKED_UP],
+    most_chunks: usize,
+    unwatched: u64,
 }
 
 impl Cells {
-    pub fn new() -> Cells {
-        Cells { chunks: Vec::new(), numbers: BTreeMap::new(), looked_up: [(u64::MAX, 0); LOOKED_UP] }
+    /// So many chunks at most. What lies beyond is as if nobody had ever been there.
+    pub fn new(most_chunks: usize) -> Cells {
+        let looked_up = [(u64::MAX, UNWATCHED); LOOKED_UP];
+        Cells { chunks: vec![fresh()], numbers: BTreeMap::new(), looked_up, most_chunks, unwatched: 0 }
+    }
+
+    /// How many times memory was asked for that is not watched.
+    pub fn unwatched(&self) -> u64 {
+        self.unwatched
     }
 
     /// The cells of a span, if they are in one chunk, which was looked up a moment ago.
@@ -220,7 +233,12 @@ impl Cells {
         let number = if known == upper { number } else { self.look_up(upper) };
         let first = cells.start as usize % CHUNK;
         let length = (cells.end - cells.start).min((CHUNK - first) as u64) as usize;
-        &mut self.chunks[number as usize][first..first + length]
+        let cells = &mut self.chunks[number as usize][first..first + length];
+        if number == UNWATCHED {
+            cells.fill(0);
+            self.unwatched += 1;
+        }
+        cells
     }
 
     pub fn get(&mut self, cell: u64) -> Cell {
@@ -232,10 +250,15 @@ impl Cells {
     }
 
     fn look_up(&mut self, upper: u64) -> u32 {
-        let number = *self.numbers.entry(upper).or_insert_with(|| {
-            self.chunks.push(fresh());
-            self.chunks.len() as u32 - 1
-        });
+        let number = match self.numbers.get(&upper) {
+            Some(number) => *number,
+            None if self.chunks.len() > self.most_chunks => return UNWATCHED,
+            None => {
+                self.chunks.push(fresh());
+                self.numbers.insert(upper, self.chunks.len() as u32 - 1);
+                self.chunks.len() as u32 - 1
+            }
+        };
         self.looked_up[upper as usize % LOOKED_UP] = (upper, number);
         number
     }
