@@ -60,7 +60,7 @@ fn tell(collector: &mut impl Listener, run: &str) {
 
 fn end(text: &str) -> End {
     let deed = if text.starts_with('R') { Deed::Read } else { Deed::Write };
-    End { pc: text[1..].parse().expect("a statement"), deed }
+    End::new(text[1..].parse().expect("a statement"), deed)
 }
 
 /// `W3-R2`
@@ -195,8 +195,10 @@ fn a_loop_hides_a_couple_from_instructions_and_threads() {
     let all = runs(failing, &passing);
     let again: Vec<Collected> = passing.iter().map(|run| heard_with_loops(run)).collect();
     let couples = coupled_by_loops(&all, &heard_with_loops(failing), &again, 0);
-    let texts: Vec<(String, String)> =
-        couples.iter().map(|couple| (written(all.key(couple.first)), written(all.key(couple.second)))).collect();
+    let texts: Vec<(String, String)> = couples
+        .iter()
+        .map(|found| (written(all.key(found.couple.first)), written(all.key(found.couple.second))))
+        .collect();
     assert_eq!(texts, [("R5-W2".to_owned(), "W3-R6".to_owned())]);
     let lucky: Vec<Collected> = again.iter().cloned().chain([heard_with_loops(failing)]).collect();
     assert_eq!(coupled_by_loops(&all, &heard_with_loops(failing), &lucky, 0), []);

@@ -105,7 +105,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         }
         Study::Patterns(scope) => Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses)),
         Study::Pairs(wanted) => {
-            let detail = if wanted.looping_sites.is_empty() { Detail::Accesses } else { Detail::Calls };
+            let detail = wanted.detail();
             let student = pairs::collect(wanted, recording, log, &mut functions);
             Box::new(Studying::new(student, functions, detail))
         }

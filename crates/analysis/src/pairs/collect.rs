@@ -1,5 +1,6 @@
 //! Hearing a run: which pairs it has.
 
+use super::contexts::{CALLERS, NOWHERE, Place, digest};
 use super::last::{Heads, LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
 use super::{Deed, End};
@@ -80,10 +81,18 @@ impl Occurrence {
 /// An occurrence with the iterations that its ends are in, by numbers of [`Collected::positions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    pub from: Thread,
-    pub to: Thread,
+    /// The first one there.
+    pub occurrence: Occurrence,
     pub head: u32,
     pub tail: u32,
+}
+
+impl Placed {
+    /// Whether both have their ends in the same iterations of the same threads.
+    fn is_like(&self, other: &Placed) -> bool {
+        let place = |placed: &Placed| (placed.occurrence.direction(), placed.head, placed.tail);
+        place(self) == place(other)
+    }
 }
 
 /// A pair of one run.
@@ -116,6 +125,20 @@ pub struct Collected {
     /// Iterations of loops that threads were in, the outermost first, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positions: Vec<Vec<Iteration>>,
+    /// Where calls return to, the innermost first, if that was asked for: ends know them by their number, until
+    /// [`settle_contexts`](Collected::settle_contexts).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contexts: Vec<Vec<u64>>,
+}
+
+impl Collected {
+    /// Names the contexts of ends by what they are, so that those of different runs can be compared.
+    pub fn settle_contexts(&mut self) {
+        let contexts = std::mem::take(&mut self.contexts);
+        for end in self.pairs.iter_mut().flat_map(|pair| [&mut pair.head, &mut pair.tail]) {
+            end.context = contexts.get(end.context as usize).map_or(NOWHERE, |callers| digest(callers));
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -131,9 +154,9 @@ pub struct Collector {
     scope: Scope,
     /// By the stream's numbers.
     sites: Vec<SiteFacts>,
-    /// Instructions by the numbers that pairs know them by.
-    pcs: Vec<u64>,
-    numbers: FxHashMap<u64, u32>,
+    /// Instructions, and the calls that led there, by the numbers that pairs know them by.
+    instructions: Vec<Place>,
+    numbers: FxHashMap<Place, u32>,
     last: Heads,
     blocks: BTreeMap<u64, u64>,
     ordinals: FxHashMap<Thread, u64>,
@@ -147,6 +170,8 @@ struct Loops {
     nesting: Nesting,
     /// The instructions that they are asked for.
     sites: FxHashSet<u64>,
+    /// Calls are asked for too.
+    with_callers: bool,
 }
 
 /// Pairs by the numbers of their instructions.
@@ -185,15 +210,15 @@ impl Gathered {
         }
         self.pairs[number].note(occurrence);
         if head.0.position != UNPLACED && tail.0.position != UNPLACED {
-            let (from, to) = occurrence.direction();
-            self.pairs[number].place(Placed { from, to, head: head.0.position, tail: tail.0.position });
+            self.pairs[number].place(Placed { occurrence, head: head.0.position, tail: tail.0.position });
         }
     }
 }
 
 impl Raw {
     fn place(&mut self, placed: Placed) {
-        if self.occurrences.len() < MOST_OCCURRENCES && self.occurrences.last() != Some(&placed) {
+        let is_news = self.occurrences.last().is_none_or(|last| !last.is_like(&placed));
+        if self.occurrences.len() < MOST_OCCURRENCES && is_news {
             self.occurrences.push(placed);
         }
     }
@@ -218,7 +243,7 @@ impl Collector {
         Collector {
             scope,
             sites: Vec::new(),
-            pcs: Vec::new(),
+            instructions: Vec::new(),
             numbers: FxHashMap::default(),
             last: Heads::Nearest(LastAccesses::default()),
             blocks: BTreeMap::new(),
@@ -231,7 +256,13 @@ impl Collector {
 
     /// Keeps the iterations of these instructions' accesses too. The stream has to tell calls, returns and loops.
     pub fn with_loops(self, sites: FxHashSet<u64>, around: LoopsAround) -> Collector {
-        Collector { loops: Some(Loops { nesting: Nesting::new(around), sites }), ..self }
+        Collector { loops: Some(Loops { nesting: Nesting::new(around), sites, with_callers: false }), ..self }
+    }
+
+    /// Tells instructions apart by who called. The stream has to tell calls and returns.
+    pub fn with_contexts(self) -> Collector {
+        let nesting = Nesting::new(Box::new(|_| Vec::new()));
+        Collector { loops: Some(Loops { nesting, sites: FxHashSet::default(), with_callers: true }), ..self }
     }
 
     /// Looks at every two threads as if there were no others.
@@ -240,7 +271,10 @@ impl Collector {
     }
 
     pub fn into_collected(self) -> Collected {
-        let end = |(number, deed): (u32, Deed)| End { pc: self.pcs[number as usize], deed };
+        let end = |(number, deed): (u32, Deed)| {
+            let Place { pc, context } = self.instructions[number as usize];
+            End { pc, deed, context }
+        };
         let pairs = self.gathered.pairs.iter().map(|raw| SeenPair {
             head: end(raw.head),
             tail: end(raw.tail),
@@ -251,11 +285,12 @@ impl Collector {
             occurrences: raw.occurrences.clone(),
         });
         let pairs = pairs.collect();
-        let executed: BTreeSet<u64> =
-            self.sites.iter().filter(|site| site.is_executed).map(|site| self.pcs[site.number as usize]).collect();
+        let executed = self.sites.iter().filter(|site| site.is_executed);
+        let executed: BTreeSet<u64> = executed.map(|site| self.instructions[site.number as usize].pc).collect();
         let executed = executed.into_iter().collect();
-        let positions = self.loops.map(|loops| loops.nesting.positions).unwrap_or_default();
-        Collected { pairs, accesses: self.order, executed, positions }
+        let nesting = self.loops.map(|loops| loops.nesting);
+        let (positions, contexts) = nesting.map(|nesting| (nesting.positions, nesting.contexts)).unwrap_or_default();
+        Collected { pairs, accesses: self.order, executed, positions, contexts }
     }
 
     /// Counts an access or a release.
@@ -268,7 +303,7 @@ impl Collector {
 
     /// The number of the iterations that an access is in.
     fn position(&mut self, thread: Thread, number: u32) -> u32 {
-        let pc = self.pcs[number as usize];
+        let pc = self.instructions[number as usize].pc;
         match &mut self.loops {
             Some(loops) if loops.sites.contains(&pc) => loops.nesting.position(thread, pc),
             _ => UNPLACED,
@@ -297,7 +332,8 @@ impl Collector {
             return;
         }
         self.sites[access.site.0 as usize].is_executed = true;
-        let past = Past { position: self.position(thread, facts.number), ..past };
+        let (position, number) = (self.position(thread, facts.number), self.called_from(thread, facts.number));
+        let past = Past { position, number, ..past };
         let (size, gathered) = (u64::from(access.size), &mut self.gathered);
         if access.kind.reads() {
             let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Read), at);
@@ -310,7 +346,8 @@ impl Collector {
     }
 
     fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
-        let number = self.number_of(pc);
+        let number = self.number_of(Place { pc, context: NOWHERE });
+        let number = self.called_from(thread, number);
         let past = self.next(thread, number);
         let Some(size) = self.blocks.remove(&address) else { return };
         let gathered = &mut self.gathered;
@@ -319,13 +356,25 @@ impl Collector {
     }
 
     /// The number of an instruction among those of pairs. Releases have no site of their own in the stream.
-    fn number_of(&mut self, pc: u64) -> u32 {
-        let fresh = self.pcs.len() as u32;
-        let number = *self.numbers.entry(pc).or_insert(fresh);
+    fn number_of(&mut self, place: Place) -> u32 {
+        let fresh = self.instructions.len() as u32;
+        let number = *self.numbers.entry(place).or_insert(fresh);
         if number == fresh {
-            self.pcs.push(pc);
+            self.instructions.push(place);
         }
         number
+    }
+
+    /// The number of an instruction that a thread comes to by the calls that it is in, if these are asked for.
+    fn called_from(&mut self, thread: Thread, number: u32) -> u32 {
+        match &mut self.loops {
+            Some(Loops { nesting, with_callers: true, .. }) => {
+                let pc = self.instructions[number as usize].pc;
+                let context = nesting.context(thread, CALLERS);
+                self.number_of(Place { pc, context })
+            }
+            _ => number,
+        }
     }
 }
 
@@ -349,7 +398,7 @@ impl Listener for Collector {
     }
 
     fn site(&mut self, site: Site, pc: u64) {
-        let number = self.number_of(pc);
+        let number = self.number_of(Place { pc, context: NOWHERE });
         let is_ignored = Scope::is_in(&self.scope.ignored_code, pc);
         let synchronises = Scope::is_in(&self.scope.synchronising_code, pc);
         let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };

@@ -29,6 +29,8 @@ pub struct Manner {
     pub looping_sites: BTreeSet<u64>,
     /// Every two threads are looked at as if there were no others.
     pub two_by_two: bool,
+    /// Instructions are told apart by who called.
+    pub contexts: bool,
 }
 
 /// A recorded run.
@@ -56,9 +58,11 @@ impl Source {
             .map_err(|error| Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")))
     }
 
-    pub fn hear(&self, manner: &Manner) -> Result<Collected, Trouble> {
+    /// The pairs of the run, with its instructions where they are in the failing one.
+    pub fn hear(&self, manner: &Manner, failing: &Source) -> Result<Collected, Trouble> {
         let looping_sites = manner.looping_sites.iter().copied().collect();
-        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two: manner.two_by_two };
+        let Manner { two_by_two, contexts, .. } = *manner;
+        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts };
         let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
         let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
@@ -67,6 +71,8 @@ impl Source {
             let is_own_memory = || self.is_own(pair.first.address);
             ends.iter().all(|pc| is_code(*pc)) && (ends.iter().any(|pc| self.is_own(*pc)) || is_own_memory())
         });
+        move_code(&mut collected, &self.recorded.space, &failing.recorded.space);
+        collected.settle_contexts();
         Ok(collected)
     }
 
@@ -113,12 +119,9 @@ pub struct Heard {
 /// Hears runs, several at the same time.
 pub fn hear_all(sources: &[Source], failing: &Source, manner: &Manner, jobs: usize) -> Heard {
     let mut heard = Heard::default();
-    for (answer, source) in ask_all(sources, jobs, |source| source.hear(manner)).into_iter().zip(sources) {
+    for answer in ask_all(sources, jobs, |source| source.hear(manner, failing)) {
         match answer {
-            Ok(mut run) => {
-                move_code(&mut run, &source.recorded.space, &failing.recorded.space);
-                heard.runs.push(run);
-            }
+            Ok(run) => heard.runs.push(run),
             Err(trouble) => heard.refusals.push(trouble),
         }
     }
@@ -164,5 +167,5 @@ fn move_code(run: &mut Collected, from: &AddressSpace, to: &AddressSpace) {
     for pair in &mut run.pairs {
         (pair.head.pc, pair.tail.pc) = (moved(pair.head.pc), moved(pair.tail.pc));
     }
-    run.executed.iter_mut().for_each(|pc| *pc = moved(*pc));
+    run.executed.iter_mut().chain(run.contexts.iter_mut().flatten()).for_each(|pc| *pc = moved(*pc));
 }

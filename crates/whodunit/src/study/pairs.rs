@@ -11,6 +11,7 @@ use program::flow::Flows;
 use program::space::GuestAddress;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use session::stream::Detail;
 use trace::Recording;
 
 /// Of a program with more functions than these, only those count that the pairs are in.
@@ -24,6 +25,15 @@ pub struct Wanted {
     pub looping_sites: Vec<u64>,
     /// Every two threads are looked at as if there were no others.
     pub two_by_two: bool,
+    /// Instructions are told apart by who called.
+    pub contexts: bool,
+}
+
+impl Wanted {
+    /// What the stream has to tell.
+    pub fn detail(&self) -> Detail {
+        if self.looping_sites.is_empty() && !self.contexts { Detail::Accesses } else { Detail::Calls }
+    }
 }
 
 /// A collector, and the marks that it needs.
@@ -31,6 +41,9 @@ pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut 
     let mut collector = Collector::new(wanted.scope);
     if wanted.two_by_two {
         collector = collector.two_by_two();
+    }
+    if wanted.contexts {
+        collector = collector.with_contexts();
     }
     let recorded = show::recorded(recording, log).filter(|_| !wanted.looping_sites.is_empty());
     if let Some(recorded) = recorded {
