@@ -27,6 +27,7 @@
 //! May miss: bugs of more than three pairs, and of three pairs of two threads; failures whose order passing runs had too, by luck. May wrongly report: pairs so
 //! rare that no passing run happened to have them; pairs of stacks that threads take over from each other.
 
+mod among;
 mod bug_types;
 mod collect;
 mod contexts;
@@ -38,8 +39,10 @@ mod nesting;
 mod procedures;
 mod rings;
 mod runs;
+mod sharing;
 mod suspects;
 mod two_by_two;
+mod words;
 
 pub use bug_types::BugType;
 pub use collect::{Collected, Collector, Moment, Occurrence, Placed, Scope, SeenPair};
@@ -49,6 +52,7 @@ pub use nesting::{Iteration, LoopsAround};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use rings::{Ring, rings, turning_pairs};
 pub use runs::{Direction, PairId, PairKey, Runs};
+pub use sharing::{FirstLook, Look, Sharing};
 pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, sharpen, suspects};
 
 use serde::{Deserialize, Serialize};

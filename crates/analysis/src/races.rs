@@ -34,12 +34,12 @@ pub(crate) mod objects;
 mod parts;
 mod second_pass;
 pub(crate) mod shadow;
-mod shapes;
+pub(crate) mod shapes;
 pub(crate) mod sieve;
 pub(crate) mod sites;
 mod spin_loops;
 mod survey;
-mod suspects;
+pub(crate) mod suspects;
 pub(crate) mod threads;
 
 pub use atomics::SyncMemory;

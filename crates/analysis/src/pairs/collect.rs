@@ -1,13 +1,16 @@
 //! Hearing a run: which pairs it has.
 
+use super::among::Among;
 use super::contexts::{CALLERS, NOWHERE, Place, digest};
 use super::last::{Heads, LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
 use super::{Deed, End};
+use crate::races::Suspects;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use trace::stream::records::{Record, Records, Template};
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
 /// How many bytes' addresses of a pair are kept, to tell variables apart.
@@ -36,11 +39,23 @@ impl Scope {
         ranges.iter().any(|range| range.contains(&address))
     }
 
+    pub(super) fn ignores_code(&self, pc: u64) -> bool {
+        Scope::is_in(&self.ignored_code, pc)
+    }
+
+    pub(super) fn ignores_memory(&self, address: u64) -> bool {
+        Scope::is_in(&self.ignored_memory, address)
+    }
+
+    /// Whether locked instructions of this code are not looked at.
+    pub(super) fn synchronises(&self, pc: u64) -> bool {
+        Scope::is_in(&self.synchronising_code, pc)
+    }
+
     /// Whether an access is to be looked at.
     pub(super) fn concerns(&self, pc: u64, address: u64, is_locked: bool) -> bool {
-        let is_lock = is_locked && Scope::is_in(&self.synchronising_code, pc);
-        let is_ignored = Scope::is_in(&self.ignored_code, pc) || Scope::is_in(&self.ignored_memory, address);
-        !is_lock && !is_ignored
+        let is_lock = is_locked && self.synchronises(pc);
+        !is_lock && !self.ignores_code(pc) && !self.ignores_memory(address)
     }
 }
 
@@ -105,6 +120,9 @@ pub struct SeenPair {
     pub times: u64,
     /// From which thread to which, in ascending order; not all if there are very many.
     pub directions: Vec<(Thread, Thread)>,
+    /// When it first came from other threads or to other ones than at first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Occurrence>,
     /// A few of the addresses that it is about, in ascending order.
     pub places: Vec<u64>,
     /// The first ones that differ, if iterations were asked for.
@@ -163,6 +181,8 @@ pub struct Collector {
     order: u64,
     gathered: Gathered,
     loops: Option<Loops>,
+    /// What can have pairs, if that is known.
+    among: Option<Among>,
 }
 
 /// What is kept where iterations are asked for.
@@ -187,6 +207,7 @@ struct Raw {
     first: Occurrence,
     times: u64,
     directions: Vec<(Thread, Thread)>,
+    elsewhere: Vec<Occurrence>,
     places: Vec<u64>,
     occurrences: Vec<Placed>,
 }
@@ -204,6 +225,7 @@ impl Gathered {
                 first: occurrence,
                 times: 0,
                 directions: Vec::new(),
+                elsewhere: Vec::new(),
                 places: Vec::new(),
                 occurrences: Vec::new(),
             });
@@ -229,6 +251,9 @@ impl Raw {
             && self.directions.len() < MOST_DIRECTIONS
         {
             self.directions.insert(place, occurrence.direction());
+            if occurrence.direction() != self.first.direction() {
+                self.elsewhere.push(occurrence);
+            }
         }
         if let Err(place) = self.places.binary_search(&occurrence.address)
             && self.places.len() < MOST_PLACES
@@ -251,6 +276,7 @@ impl Collector {
             order: 0,
             gathered: Gathered::default(),
             loops: None,
+            among: None,
         }
     }
 
@@ -263,6 +289,16 @@ impl Collector {
     pub fn with_contexts(self) -> Collector {
         let nesting = Nesting::new(Box::new(|_| Vec::new()));
         Collector { loops: Some(Loops { nesting, sites: FxHashSet::default(), with_callers: true }), ..self }
+    }
+
+    /// Passes over what cannot have pairs.
+    pub fn among(self, shared: Option<Suspects>) -> Collector {
+        Collector { among: shared.map(Among::new), ..self }
+    }
+
+    /// How many accesses and releases it has been told.
+    pub fn n_accesses(&self) -> u64 {
+        self.order
     }
 
     /// Looks at every two threads as if there were no others.
@@ -281,6 +317,7 @@ impl Collector {
             first: raw.first,
             times: raw.times,
             directions: raw.directions.clone(),
+            elsewhere: raw.elsewhere.clone(),
             places: raw.places.clone(),
             occurrences: raw.occurrences.clone(),
         });
@@ -322,7 +359,7 @@ impl Collector {
 
     fn is_of_concern(&self, facts: SiteFacts, access: &Access) -> bool {
         let is_lock = facts.synchronises && access.kind == AccessKind::Atomic;
-        !facts.is_ignored && !is_lock && !Scope::is_in(&self.scope.ignored_memory, access.address)
+        !facts.is_ignored && !is_lock && !self.scope.ignores_memory(access.address)
     }
 
     fn access(&mut self, thread: Thread, access: &Access) {
@@ -332,6 +369,9 @@ impl Collector {
             return;
         }
         self.sites[access.site.0 as usize].is_executed = true;
+        if self.among.as_ref().is_some_and(|among| !among.has(access)) {
+            return;
+        }
         let (position, number) = (self.position(thread, facts.number), self.called_from(thread, facts.number));
         let past = Past { position, number, ..past };
         let (size, gathered) = (u64::from(access.size), &mut self.gathered);
@@ -343,6 +383,16 @@ impl Collector {
             let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Write), at);
             self.last.access(access.address, size, Deed::Write, past, pair);
         }
+    }
+
+    /// Whether a record makes no difference but that its accesses count.
+    fn is_passed_over(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
+        let sites = &self.sites;
+        let is_heard = |template: &Template| {
+            let facts = sites[template.site.0 as usize];
+            facts.is_executed || facts.is_ignored || facts.synchronises && template.kind == AccessKind::Atomic
+        };
+        self.among.as_mut().is_some_and(|among| among.passes_over(record, records, is_heard))
     }
 
     fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
@@ -385,6 +435,24 @@ impl Listener for Collector {
         }
     }
 
+    fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
+        let (mut length, mut n_accesses) = (0, 0);
+        for record in records.plain() {
+            if !self.is_passed_over(&record, records) {
+                break;
+            }
+            length += record.words.len();
+            n_accesses += u64::from(record.accesses);
+        }
+        *self.ordinals.entry(thread).or_default() += n_accesses;
+        self.order += n_accesses;
+        length
+    }
+
+    fn reads_records(&self) -> bool {
+        self.among.is_some()
+    }
+
     fn event(&mut self, thread: Thread, event: &Event) {
         match *event {
             Event::Allocated { address, size, .. } => {
@@ -399,8 +467,7 @@ impl Listener for Collector {
 
     fn site(&mut self, site: Site, pc: u64) {
         let number = self.number_of(Place { pc, context: NOWHERE });
-        let is_ignored = Scope::is_in(&self.scope.ignored_code, pc);
-        let synchronises = Scope::is_in(&self.scope.synchronising_code, pc);
+        let (is_ignored, synchronises) = (self.scope.ignores_code(pc), self.scope.synchronises(pc));
         let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };
         self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
         self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, is_executed: false };

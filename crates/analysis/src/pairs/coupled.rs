@@ -4,6 +4,7 @@
 //! compared, not pairs. Where there are more groups than can be, the rarest are.
 
 use super::Deed;
+use super::collect::Occurrence;
 use super::runs::{Direction, DirectionsId, PairId, Runs};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,15 @@ impl Level {
     fn is_of_instructions(self) -> bool {
         matches!(self, Level::Pc | Level::Third)
     }
+
+    /// Whether pairs with these directions can be a couple: they lead from a thread to another and back, since all couples of the
+    /// paper's table do; for a third thread, they lead to it from two others.
+    fn fits(self, (from, to): Direction, other: Direction) -> bool {
+        match self {
+            Level::Third => other.1 == to && other.0 != from,
+            Level::Pc | Level::Tid | Level::Loop | Level::Context => other == (to, from),
+        }
+    }
 }
 
 /// Two pairs of the failing run, in the order in which they came.
@@ -39,6 +49,19 @@ impl Level {
 pub struct Couple {
     pub first: PairId,
     pub second: PairId,
+}
+
+impl Couple {
+    /// When both pairs came between threads that make them a couple.
+    pub(super) fn occurrences(&self, runs: &Runs, level: Level) -> [(PairId, Option<Occurrence>); 2] {
+        let mut both =
+            runs.occurrences(self.first).flat_map(|one| runs.occurrences(self.second).map(move |other| (*one, *other)));
+        let fitting = both.find(|(one, other)| level.fits(one.direction(), other.direction()));
+        match fitting {
+            Some((one, other)) => [(self.first, Some(one)), (self.second, Some(other))],
+            None => [self.first, self.second].map(|pair| (pair, runs.first(pair).copied())),
+        }
+    }
 }
 
 /// Test procedure III at a level: couples that no passing run has, without those that only foretell others, in the order in
@@ -132,18 +155,12 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Whether two pairs with these directions are of two threads; at the level tid, from one to the other and back. For a third
-    /// thread, whether they lead to it from two others.
+    /// Whether two pairs with these directions can be a couple.
     fn fit(&mut self, one: DirectionsId, other: DirectionsId) -> bool {
         let (runs, level) = (self.runs, self.level);
         *self.fitting.entry((one, other)).or_insert_with(|| {
             let others = runs.directions(other);
-            let fits = |&(from, to): &Direction| match level {
-                Level::Third => others.iter().any(|other| other.1 == to && other.0 != from),
-                Level::Pc => others.contains(&(to, from)) || others.contains(&(from, to)),
-                Level::Tid | Level::Loop | Level::Context => others.contains(&(to, from)),
-            };
-            runs.directions(one).iter().any(fits)
+            runs.directions(one).iter().any(|one| others.iter().any(|other| level.fits(*one, *other)))
         })
     }
 

@@ -59,7 +59,7 @@ impl Suspect {
         match *self {
             Suspect::Pair(pair) => vec![first(pair)],
             Suspect::Between { into: one, back: other } => vec![first(one), first(other)],
-            Suspect::Couple(Couple { first: one, second: other }, _) => vec![first(one), first(other)],
+            Suspect::Couple(couple, level) => couple.occurrences(runs, level).to_vec(),
             Suspect::Missing(missing) => vec![(missing.original, None)],
             Suspect::InStep(InStep { couple, occurrences: [one, other] }) => {
                 vec![(couple.first, Some(one)), (couple.second, Some(other))]

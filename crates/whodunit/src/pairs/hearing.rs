@@ -9,13 +9,15 @@ use crate::show::Recorded;
 use crate::study::Study;
 use crate::study::pairs::Wanted;
 use analysis::pairs::falcon::SeenPattern;
-use analysis::pairs::{Collected, Scope};
+use analysis::pairs::{Collected, Look, Scope};
+use analysis::races::Suspects;
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
+use session::stream::Detail;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use trace::Recording;
 
 /// What the dynamic loader does to the tables of other modules is its own affair.
@@ -38,12 +40,14 @@ pub struct Source {
     pub recording: Recording,
     pub log: u32,
     pub recorded: Recorded,
+    /// The memory that threads share, if the run is long and that was found out.
+    shared: OnceLock<Suspects>,
 }
 
 impl Source {
     pub fn open(recording: Recording) -> Result<Source, Trouble> {
         let (log, recorded) = subject(&recording, None).map_err(Trouble::Refused)?;
-        Ok(Source { recording, log, recorded })
+        Ok(Source { recording, log, recorded, shared: OnceLock::new() })
     }
 
     /// As users call it.
@@ -62,8 +66,9 @@ impl Source {
     pub fn hear(&self, manner: &Manner, failing: &Source) -> Result<Collected, Trouble> {
         let looping_sites = manner.looping_sites.iter().copied().collect();
         let Manner { two_by_two, contexts, .. } = *manner;
-        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts };
-        let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
+        let shared = self.shared.get().cloned();
+        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, shared };
+        let mut collected = self.collect(wanted)?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
         let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
         collected.pairs.retain(|pair| {
@@ -74,6 +79,19 @@ impl Source {
         move_code(&mut collected, &self.recorded.space, &failing.recorded.space);
         collected.settle_contexts();
         Ok(collected)
+    }
+
+    fn collect(&self, wanted: Wanted) -> Result<Collected, Trouble> {
+        if wanted.shared.is_some() || wanted.detail() != Detail::Accesses {
+            return self.ask(Study::Pairs(wanted));
+        }
+        match self.ask(Study::FirstLook(wanted.clone()))? {
+            Look::Pairs(collected) => Ok(collected),
+            Look::Shared(shared) => {
+                let shared = Some(self.shared.get_or_init(|| shared).clone());
+                self.ask(Study::Pairs(Wanted { shared, ..wanted }))
+            }
+        }
     }
 
     /// Whether code or data is the program's, or a library's that is not the system's heart.

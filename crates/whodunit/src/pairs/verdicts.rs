@@ -112,6 +112,19 @@ fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
     parts
 }
 
+/// Of findings that blame the same lines, the first: another order or another element of an array says nothing new.
+fn once_each(found: Vec<Finding>) -> Vec<Finding> {
+    let mut known: BTreeSet<BTreeSet<String>> = BTreeSet::new();
+    let is_news = |finding: &Finding| {
+        let has_lines = finding.causes.iter().all(|cause| cause.place.line.is_some());
+        let lines = finding.causes.iter().map(|cause| at(&cause.place));
+        !has_lines || known.insert(lines.collect())
+    };
+    let mut found = found;
+    found.retain(is_news);
+    found
+}
+
 fn place(runs: &Runs, id: PairId) -> u64 {
     runs.places(id).first().copied().unwrap_or(0)
 }
@@ -198,7 +211,7 @@ impl Court<'_> {
             found.push(self.finding(charge, &shown.collect::<Vec<_>>(), proof));
         }
         found.sort_by_key(|finding| finding.status() == Status::Suspected);
-        Ok(found)
+        Ok(once_each(found))
     }
 
     fn pass_sentence(&self, findings: &mut Findings, found: Vec<Finding>) {
