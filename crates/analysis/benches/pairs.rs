@@ -50,7 +50,7 @@ fn run(seed: u64, fails: bool) -> Collected {
         pairs.push(pair(PAIRS + 10, PAIRS + 20, (1, 2), PAIRS));
         pairs.push(pair(PAIRS + 20, PAIRS + 30, (2, 1), PAIRS));
     }
-    Collected { pairs, accesses: PAIRS, executed: Vec::new(), positions: Vec::new() }
+    Collected { pairs, accesses: PAIRS, executed: Vec::new(), positions: Vec::new(), contexts: Vec::new() }
 }
 
 fn pair(head: u64, tail: u64, direction: (u32, u32), place: u64) -> SeenPair {
@@ -58,11 +58,12 @@ fn pair(head: u64, tail: u64, direction: (u32, u32), place: u64) -> SeenPair {
     let first =
         Occurrence { head: moment(direction.0, 2 * head), tail: moment(direction.1, 2 * head + 1), address: place * 8 };
     SeenPair {
-        head: End { pc: head, deed: Deed::Write },
-        tail: End { pc: tail, deed: Deed::Write },
+        head: End::new(head, Deed::Write),
+        tail: End::new(tail, Deed::Write),
         first,
         times: 1,
         directions: vec![direction],
+        elsewhere: Vec::new(),
         places: vec![place * 8],
         occurrences: Vec::new(),
     }

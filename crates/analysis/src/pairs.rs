@@ -8,7 +8,8 @@
 //! - II ([`missing_in_failure`]): pairs that every passing run has, or that always came with another, and that the failing
 //!   run lacks, since it ended too soon: their reverse is to blame.
 //! - III ([`coupled`]): two pairs, each known from passing runs, that never came together there; judged by instruction alone,
-//!   by how threads change (tid), or by iterations of loops too.
+//!   by how threads change (tid), or by iterations of loops too; and, where none of these tells, two that lead from two threads
+//!   to a third ([`mixtures`]), three that lead round three threads ([`rings`]), or pairs told apart by who called.
 //!
 //! It differs in this:
 //!
@@ -17,33 +18,41 @@
 //!   an example (figure 3), and no way to tell; this one tells the example.
 //! - Threads are compared by how they change places in a couple, not by number: workers that share code are alike.
 //! - Procedure II leaves out pairs whose reverse the failing run has, since then it did not end too soon for them; and those of
-//!   which it has not come to the access that would be the reverse's head, since that cannot have made it fail.
+//!   which it has not come to the access that would be the reverse's head, since that cannot have made it fail. Those of
+//!   which it has come to both accesses are told only if nothing else is.
 //! - Where all procedures find nothing, every two threads are looked at as if there were no others.
 //! - Where that does not help either, pairs that hardly any passing run has are suspects, the rarest first.
 //! - A release of a block writes the bytes of the block that were accessed before.
 //!
-//! May miss: bugs of more than two pairs; failures whose order passing runs had too, by luck. May wrongly report: pairs so
+//! May miss: bugs of more than three pairs, and of three pairs of two threads; failures whose order passing runs had too, by luck. May wrongly report: pairs so
 //! rare that no passing run happened to have them; pairs of stacks that threads take over from each other.
 
+mod among;
 mod bug_types;
 mod collect;
+mod contexts;
 mod coupled;
 pub mod falcon;
 mod iterations;
 mod last;
 mod nesting;
 mod procedures;
+mod rings;
 mod runs;
+mod sharing;
 mod suspects;
 mod two_by_two;
+mod words;
 
 pub use bug_types::BugType;
 pub use collect::{Collected, Collector, Moment, Occurrence, Placed, Scope, SeenPair};
-pub use coupled::{Couple, Level, coupled, turning_couples};
-pub use iterations::coupled_by_loops;
+pub use coupled::{Couple, Level, coupled, mixtures, turning_couples};
+pub use iterations::{InStep, coupled_by_loops};
 pub use nesting::{Iteration, LoopsAround};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
+pub use rings::{Ring, rings, turning_pairs};
 pub use runs::{Direction, PairId, PairKey, Runs};
+pub use sharing::{FirstLook, Look, Sharing};
 pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, sharpen, suspects};
 
 use serde::{Deserialize, Serialize};
@@ -60,4 +69,17 @@ pub enum Deed {
 pub struct End {
     pub pc: u64,
     pub deed: Deed,
+    /// Which calls led there, if that was asked for: see [`Collector::with_contexts`].
+    #[serde(default, skip_serializing_if = "is_nowhere")]
+    pub context: u64,
+}
+
+impl End {
+    pub fn new(pc: u64, deed: Deed) -> End {
+        End { pc, deed, context: contexts::NOWHERE }
+    }
+}
+
+fn is_nowhere(context: &u64) -> bool {
+    *context == contexts::NOWHERE
 }

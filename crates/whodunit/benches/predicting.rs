@@ -20,6 +20,8 @@ mod debian;
 mod exhibit;
 #[path = "predicting/exhibits.rs"]
 mod exhibits;
+#[path = "support/findings.rs"]
+mod findings;
 #[path = "predicting/programs.rs"]
 mod programs;
 #[path = "../tests/support/mod.rs"]

@@ -1,7 +1,7 @@
 //! What finding data races costs: `cargo bench --bench races [-- FILTER… -n N]` prints the table.
 //!
-//! Six threaded programs run natively, are recorded, and then replayed by a listener that only counts, by `races` and by
-//! `predict`; beside them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
+//! Six threaded programs run natively, are recorded, and then replayed by a listener that only counts, by `races`, by `pairs`
+//! and by `predict`; beside them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
 //! the best of N runs.
 
 #[path = "support/alone.rs"]
@@ -42,7 +42,7 @@ struct Arguments {
 
 impl Arguments {
     fn modes(&self) -> Vec<Mode> {
-        let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races, Mode::Predict];
+        let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races, Mode::Pairs, Mode::Predict];
         if !self.without_others {
             modes.extend([Mode::Helgrind, Mode::Drd, Mode::ThreadSanitizer]);
         }

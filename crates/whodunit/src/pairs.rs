@@ -1,11 +1,12 @@
 //! `whodunit pairs`: a failing run against passing ones.
 //!
 //! Runs come from recordings that users name, or from schedules of a program (`gather`). Each is replayed and heard
-//! (`hearing`); what the comparison blames is tried out (`trial`, by `plans`) and becomes findings
+//! (`hearing`), more closely where need be (`levels`); what the comparison blames is tried out (`trial`, by `plans`) and becomes findings
 //! (`verdicts`, in the words of `wording`).
 
 mod gather;
 mod hearing;
+mod levels;
 mod plans;
 mod trial;
 mod verdicts;
@@ -16,14 +17,12 @@ use crate::hunt::Ground;
 use crate::recordings::{Trouble, conclude};
 use crate::{pack, usage_error};
 use analysis::pairs::falcon::ranked;
-use analysis::pairs::{
-    Level, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, narrowing, rare, sharpen, suspects, turning_couples,
-};
+use analysis::pairs::{Procedure, Runs, narrowing, rare, sharpen};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use hearing::{Manner, Source};
+use levels::blamed;
 use program::source::SourceCache;
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -156,6 +155,8 @@ struct Case {
     failure: Option<String>,
     /// What was done to get the runs.
     story: String,
+    /// How many of them are heard at the same time.
+    jobs: usize,
     /// Where the passing runs are kept, if they were gathered: the recordings are there as long as this is.
     ground: Option<Ground>,
 }
@@ -206,7 +207,7 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
         let sentence = format!("the runs are of different programs, {one} and {other}; compare runs of one");
         return Err(Trouble::Refused(sentence));
     }
-    let mut runs = Runs::new(&failing.hear(&Manner::default())?);
+    let mut runs = Runs::new(&failing.hear(&Manner::default(), &failing)?);
     let hear = |sources: &[Source]| {
         let heard = hearing::hear_all(sources, &failing, &Manner::default(), arguments.jobs());
         heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err)
@@ -218,7 +219,15 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
         several => format!("{several} failing runs"),
     };
     let story = format!("{n_failing} and {}.", passing_runs(runs.n_passing()));
-    Ok(Gathered::Case(Box::new(Case { runs, failing, passing, failure: None, story, ground: None })))
+    Ok(Gathered::Case(Box::new(Case {
+        runs,
+        failing,
+        passing,
+        failure: None,
+        story,
+        jobs: arguments.jobs(),
+        ground: None,
+    })))
 }
 
 fn passing_runs(number: usize) -> String {
@@ -240,10 +249,7 @@ fn judge(mut case: Case, arguments: &Arguments) -> Result<Findings, Trouble> {
         verdicts::judge_patterns(&mut findings, &ranked(&failing, &passing), &case)?;
         return Ok(findings);
     }
-    let mut found = blamed(&case, false, arguments)?;
-    if found.is_empty() {
-        found = two_by_two(&mut case, arguments)?;
-    }
+    let mut found = blamed(&mut case, arguments)?;
     sharpen(&case.runs, &mut found);
     let mut unlikely = Vec::new();
     if arguments.procedure().is_none() && found.iter().all(|suspect| suspect.procedure() != Procedure::I) {
@@ -260,49 +266,4 @@ fn judge(mut case: Case, arguments: &Arguments) -> Result<Findings, Trouble> {
         findings.narrowing = points.into_iter().map(point).collect();
     }
     Ok(findings)
-}
-
-/// What the procedures find.
-fn blamed(case: &Case, two_by_two: bool, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
-    let mut found = suspects(&case.runs, arguments.procedure());
-    let is_settled = found.iter().any(|suspect| suspect.procedure() != Procedure::II);
-    if !is_settled && arguments.procedure().is_none_or(|asked| asked == Procedure::III) {
-        found.extend(by_loops(case, two_by_two, arguments)?);
-    }
-    Ok(found)
-}
-
-/// What they find where every two threads are looked at as if there were no others. Leaves the runs as they were if that is
-/// nothing.
-fn two_by_two(case: &mut Case, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
-    let manner = Manner { two_by_two: true, ..Manner::default() };
-    let mut runs = Runs::new(&case.failing.hear(&manner)?);
-    let heard = hearing::hear_all(&case.passing, &case.failing, &manner, arguments.jobs());
-    heard.runs.iter().for_each(|run| runs.add_passing(run));
-    let before = std::mem::replace(&mut case.runs, runs);
-    let found = blamed(case, true, arguments)?;
-    if found.is_empty() {
-        case.runs = before;
-    } else {
-        case.story.push_str(" Every two threads were looked at as if there were no others.");
-    }
-    Ok(found)
-}
-
-/// Procedure III at the level of loops, for which all runs are heard once more.
-fn by_loops(case: &Case, two_by_two: bool, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
-    let couples = turning_couples(&case.runs);
-    let pairs = couples.iter().flat_map(|couple| [couple.first, couple.second]);
-    let keys = pairs.map(|pair| case.runs.key(pair));
-    let looping_sites: BTreeSet<u64> = keys.flat_map(|key| [key.head.pc, key.tail.pc]).collect();
-    if looping_sites.is_empty() {
-        return Ok(Vec::new());
-    }
-    let manner = Manner { looping_sites, two_by_two };
-    let failing = case.failing.hear(&manner)?;
-    let passing = hearing::hear_all(&case.passing, &case.failing, &manner, arguments.jobs()).runs;
-    // Threads two by two are the last resort: there, luck of single runs is not believed.
-    let most = if two_by_two { passing.len() / SELDOM } else { 0 };
-    let found = coupled_by_loops(&case.runs, &failing, &passing, most);
-    Ok(found.into_iter().map(|couple| Suspect::Couple(couple, Level::Loop)).collect())
 }

@@ -53,6 +53,8 @@ pub enum Study {
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
     Steps(Vec<steps::Wanted>),
+    /// Access pairs of a short run; of a longer one, which memory can have some.
+    FirstLook(pairs::Wanted),
     /// Access pairs.
     Pairs(pairs::Wanted),
     /// Patterns of accesses to one location.
@@ -109,8 +111,9 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
         Study::Patterns(scope) => Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses)),
+        Study::FirstLook(wanted) => Box::new(Studying::new(pairs::first_look(wanted), functions, Detail::Accesses)),
         Study::Pairs(wanted) => {
-            let detail = if wanted.looping_sites.is_empty() { Detail::Accesses } else { Detail::Calls };
+            let detail = wanted.detail();
             let student = pairs::collect(wanted, recording, log, &mut functions);
             Box::new(Studying::new(student, functions, detail))
         }

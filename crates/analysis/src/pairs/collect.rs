@@ -1,12 +1,16 @@
 //! Hearing a run: which pairs it has.
 
+use super::among::Among;
+use super::contexts::{CALLERS, NOWHERE, Place, digest};
 use super::last::{Heads, LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
 use super::{Deed, End};
+use crate::races::Suspects;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use trace::stream::records::{Record, Records, Template};
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
 /// How many bytes' addresses of a pair are kept, to tell variables apart.
@@ -35,11 +39,23 @@ impl Scope {
         ranges.iter().any(|range| range.contains(&address))
     }
 
+    pub(super) fn ignores_code(&self, pc: u64) -> bool {
+        Scope::is_in(&self.ignored_code, pc)
+    }
+
+    pub(super) fn ignores_memory(&self, address: u64) -> bool {
+        Scope::is_in(&self.ignored_memory, address)
+    }
+
+    /// Whether locked instructions of this code are not looked at.
+    pub(super) fn synchronises(&self, pc: u64) -> bool {
+        Scope::is_in(&self.synchronising_code, pc)
+    }
+
     /// Whether an access is to be looked at.
     pub(super) fn concerns(&self, pc: u64, address: u64, is_locked: bool) -> bool {
-        let is_lock = is_locked && Scope::is_in(&self.synchronising_code, pc);
-        let is_ignored = Scope::is_in(&self.ignored_code, pc) || Scope::is_in(&self.ignored_memory, address);
-        !is_lock && !is_ignored
+        let is_lock = is_locked && self.synchronises(pc);
+        !is_lock && !self.ignores_code(pc) && !self.ignores_memory(address)
     }
 }
 
@@ -80,10 +96,18 @@ impl Occurrence {
 /// An occurrence with the iterations that its ends are in, by numbers of [`Collected::positions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    pub from: Thread,
-    pub to: Thread,
+    /// The first one there.
+    pub occurrence: Occurrence,
     pub head: u32,
     pub tail: u32,
+}
+
+impl Placed {
+    /// Whether both have their ends in the same iterations of the same threads.
+    fn is_like(&self, other: &Placed) -> bool {
+        let place = |placed: &Placed| (placed.occurrence.direction(), placed.head, placed.tail);
+        place(self) == place(other)
+    }
 }
 
 /// A pair of one run.
@@ -96,6 +120,9 @@ pub struct SeenPair {
     pub times: u64,
     /// From which thread to which, in ascending order; not all if there are very many.
     pub directions: Vec<(Thread, Thread)>,
+    /// When it first came from other threads or to other ones than at first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Occurrence>,
     /// A few of the addresses that it is about, in ascending order.
     pub places: Vec<u64>,
     /// The first ones that differ, if iterations were asked for.
@@ -116,6 +143,20 @@ pub struct Collected {
     /// Iterations of loops that threads were in, the outermost first, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positions: Vec<Vec<Iteration>>,
+    /// Where calls return to, the innermost first, if that was asked for: ends know them by their number, until
+    /// [`settle_contexts`](Collected::settle_contexts).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contexts: Vec<Vec<u64>>,
+}
+
+impl Collected {
+    /// Names the contexts of ends by what they are, so that those of different runs can be compared.
+    pub fn settle_contexts(&mut self) {
+        let contexts = std::mem::take(&mut self.contexts);
+        for end in self.pairs.iter_mut().flat_map(|pair| [&mut pair.head, &mut pair.tail]) {
+            end.context = contexts.get(end.context as usize).map_or(NOWHERE, |callers| digest(callers));
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -131,15 +172,17 @@ pub struct Collector {
     scope: Scope,
     /// By the stream's numbers.
     sites: Vec<SiteFacts>,
-    /// Instructions by the numbers that pairs know them by.
-    pcs: Vec<u64>,
-    numbers: FxHashMap<u64, u32>,
+    /// Instructions, and the calls that led there, by the numbers that pairs know them by.
+    instructions: Vec<Place>,
+    numbers: FxHashMap<Place, u32>,
     last: Heads,
     blocks: BTreeMap<u64, u64>,
     ordinals: FxHashMap<Thread, u64>,
     order: u64,
     gathered: Gathered,
     loops: Option<Loops>,
+    /// What can have pairs, if that is known.
+    among: Option<Among>,
 }
 
 /// What is kept where iterations are asked for.
@@ -147,6 +190,8 @@ struct Loops {
     nesting: Nesting,
     /// The instructions that they are asked for.
     sites: FxHashSet<u64>,
+    /// Calls are asked for too.
+    with_callers: bool,
 }
 
 /// Pairs by the numbers of their instructions.
@@ -162,6 +207,7 @@ struct Raw {
     first: Occurrence,
     times: u64,
     directions: Vec<(Thread, Thread)>,
+    elsewhere: Vec<Occurrence>,
     places: Vec<u64>,
     occurrences: Vec<Placed>,
 }
@@ -179,21 +225,22 @@ impl Gathered {
                 first: occurrence,
                 times: 0,
                 directions: Vec::new(),
+                elsewhere: Vec::new(),
                 places: Vec::new(),
                 occurrences: Vec::new(),
             });
         }
         self.pairs[number].note(occurrence);
         if head.0.position != UNPLACED && tail.0.position != UNPLACED {
-            let (from, to) = occurrence.direction();
-            self.pairs[number].place(Placed { from, to, head: head.0.position, tail: tail.0.position });
+            self.pairs[number].place(Placed { occurrence, head: head.0.position, tail: tail.0.position });
         }
     }
 }
 
 impl Raw {
     fn place(&mut self, placed: Placed) {
-        if self.occurrences.len() < MOST_OCCURRENCES && self.occurrences.last() != Some(&placed) {
+        let is_news = self.occurrences.last().is_none_or(|last| !last.is_like(&placed));
+        if self.occurrences.len() < MOST_OCCURRENCES && is_news {
             self.occurrences.push(placed);
         }
     }
@@ -204,6 +251,9 @@ impl Raw {
             && self.directions.len() < MOST_DIRECTIONS
         {
             self.directions.insert(place, occurrence.direction());
+            if occurrence.direction() != self.first.direction() {
+                self.elsewhere.push(occurrence);
+            }
         }
         if let Err(place) = self.places.binary_search(&occurrence.address)
             && self.places.len() < MOST_PLACES
@@ -218,7 +268,7 @@ impl Collector {
         Collector {
             scope,
             sites: Vec::new(),
-            pcs: Vec::new(),
+            instructions: Vec::new(),
             numbers: FxHashMap::default(),
             last: Heads::Nearest(LastAccesses::default()),
             blocks: BTreeMap::new(),
@@ -226,12 +276,29 @@ impl Collector {
             order: 0,
             gathered: Gathered::default(),
             loops: None,
+            among: None,
         }
     }
 
     /// Keeps the iterations of these instructions' accesses too. The stream has to tell calls, returns and loops.
     pub fn with_loops(self, sites: FxHashSet<u64>, around: LoopsAround) -> Collector {
-        Collector { loops: Some(Loops { nesting: Nesting::new(around), sites }), ..self }
+        Collector { loops: Some(Loops { nesting: Nesting::new(around), sites, with_callers: false }), ..self }
+    }
+
+    /// Tells instructions apart by who called. The stream has to tell calls and returns.
+    pub fn with_contexts(self) -> Collector {
+        let nesting = Nesting::new(Box::new(|_| Vec::new()));
+        Collector { loops: Some(Loops { nesting, sites: FxHashSet::default(), with_callers: true }), ..self }
+    }
+
+    /// Passes over what cannot have pairs.
+    pub fn among(self, shared: Option<Suspects>) -> Collector {
+        Collector { among: shared.map(Among::new), ..self }
+    }
+
+    /// How many accesses and releases it has been told.
+    pub fn n_accesses(&self) -> u64 {
+        self.order
     }
 
     /// Looks at every two threads as if there were no others.
@@ -240,22 +307,27 @@ impl Collector {
     }
 
     pub fn into_collected(self) -> Collected {
-        let end = |(number, deed): (u32, Deed)| End { pc: self.pcs[number as usize], deed };
+        let end = |(number, deed): (u32, Deed)| {
+            let Place { pc, context } = self.instructions[number as usize];
+            End { pc, deed, context }
+        };
         let pairs = self.gathered.pairs.iter().map(|raw| SeenPair {
             head: end(raw.head),
             tail: end(raw.tail),
             first: raw.first,
             times: raw.times,
             directions: raw.directions.clone(),
+            elsewhere: raw.elsewhere.clone(),
             places: raw.places.clone(),
             occurrences: raw.occurrences.clone(),
         });
         let pairs = pairs.collect();
-        let executed: BTreeSet<u64> =
-            self.sites.iter().filter(|site| site.is_executed).map(|site| self.pcs[site.number as usize]).collect();
+        let executed = self.sites.iter().filter(|site| site.is_executed);
+        let executed: BTreeSet<u64> = executed.map(|site| self.instructions[site.number as usize].pc).collect();
         let executed = executed.into_iter().collect();
-        let positions = self.loops.map(|loops| loops.nesting.positions).unwrap_or_default();
-        Collected { pairs, accesses: self.order, executed, positions }
+        let nesting = self.loops.map(|loops| loops.nesting);
+        let (positions, contexts) = nesting.map(|nesting| (nesting.positions, nesting.contexts)).unwrap_or_default();
+        Collected { pairs, accesses: self.order, executed, positions, contexts }
     }
 
     /// Counts an access or a release.
@@ -268,7 +340,7 @@ impl Collector {
 
     /// The number of the iterations that an access is in.
     fn position(&mut self, thread: Thread, number: u32) -> u32 {
-        let pc = self.pcs[number as usize];
+        let pc = self.instructions[number as usize].pc;
         match &mut self.loops {
             Some(loops) if loops.sites.contains(&pc) => loops.nesting.position(thread, pc),
             _ => UNPLACED,
@@ -287,7 +359,7 @@ impl Collector {
 
     fn is_of_concern(&self, facts: SiteFacts, access: &Access) -> bool {
         let is_lock = facts.synchronises && access.kind == AccessKind::Atomic;
-        !facts.is_ignored && !is_lock && !Scope::is_in(&self.scope.ignored_memory, access.address)
+        !facts.is_ignored && !is_lock && !self.scope.ignores_memory(access.address)
     }
 
     fn access(&mut self, thread: Thread, access: &Access) {
@@ -297,7 +369,11 @@ impl Collector {
             return;
         }
         self.sites[access.site.0 as usize].is_executed = true;
-        let past = Past { position: self.position(thread, facts.number), ..past };
+        if self.among.as_ref().is_some_and(|among| !among.has(access)) {
+            return;
+        }
+        let (position, number) = (self.position(thread, facts.number), self.called_from(thread, facts.number));
+        let past = Past { position, number, ..past };
         let (size, gathered) = (u64::from(access.size), &mut self.gathered);
         if access.kind.reads() {
             let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Read), at);
@@ -309,8 +385,19 @@ impl Collector {
         }
     }
 
+    /// Whether a record makes no difference but that its accesses count.
+    fn is_passed_over(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
+        let sites = &self.sites;
+        let is_heard = |template: &Template| {
+            let facts = sites[template.site.0 as usize];
+            facts.is_executed || facts.is_ignored || facts.synchronises && template.kind == AccessKind::Atomic
+        };
+        self.among.as_mut().is_some_and(|among| among.passes_over(record, records, is_heard))
+    }
+
     fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
-        let number = self.number_of(pc);
+        let number = self.number_of(Place { pc, context: NOWHERE });
+        let number = self.called_from(thread, number);
         let past = self.next(thread, number);
         let Some(size) = self.blocks.remove(&address) else { return };
         let gathered = &mut self.gathered;
@@ -319,13 +406,25 @@ impl Collector {
     }
 
     /// The number of an instruction among those of pairs. Releases have no site of their own in the stream.
-    fn number_of(&mut self, pc: u64) -> u32 {
-        let fresh = self.pcs.len() as u32;
-        let number = *self.numbers.entry(pc).or_insert(fresh);
+    fn number_of(&mut self, place: Place) -> u32 {
+        let fresh = self.instructions.len() as u32;
+        let number = *self.numbers.entry(place).or_insert(fresh);
         if number == fresh {
-            self.pcs.push(pc);
+            self.instructions.push(place);
         }
         number
+    }
+
+    /// The number of an instruction that a thread comes to by the calls that it is in, if these are asked for.
+    fn called_from(&mut self, thread: Thread, number: u32) -> u32 {
+        match &mut self.loops {
+            Some(Loops { nesting, with_callers: true, .. }) => {
+                let pc = self.instructions[number as usize].pc;
+                let context = nesting.context(thread, CALLERS);
+                self.number_of(Place { pc, context })
+            }
+            _ => number,
+        }
     }
 }
 
@@ -334,6 +433,24 @@ impl Listener for Collector {
         for access in accesses {
             self.access(thread, access);
         }
+    }
+
+    fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
+        let (mut length, mut n_accesses) = (0, 0);
+        for record in records.plain() {
+            if !self.is_passed_over(&record, records) {
+                break;
+            }
+            length += record.words.len();
+            n_accesses += u64::from(record.accesses);
+        }
+        *self.ordinals.entry(thread).or_default() += n_accesses;
+        self.order += n_accesses;
+        length
+    }
+
+    fn reads_records(&self) -> bool {
+        self.among.is_some()
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
@@ -349,9 +466,8 @@ impl Listener for Collector {
     }
 
     fn site(&mut self, site: Site, pc: u64) {
-        let number = self.number_of(pc);
-        let is_ignored = Scope::is_in(&self.scope.ignored_code, pc);
-        let synchronises = Scope::is_in(&self.scope.synchronising_code, pc);
+        let number = self.number_of(Place { pc, context: NOWHERE });
+        let (is_ignored, synchronises) = (self.scope.ignores_code(pc), self.scope.synchronises(pc));
         let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };
         self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
         self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, is_executed: false };

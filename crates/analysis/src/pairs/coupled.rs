@@ -3,6 +3,8 @@
 //! Pairs that the same passing runs have, with the same directions, are alike to this procedure; so groups of them are
 //! compared, not pairs. Where there are more groups than can be, the rarest are.
 
+use super::Deed;
+use super::collect::Occurrence;
 use super::runs::{Direction, DirectionsId, PairId, Runs};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +23,25 @@ pub enum Level {
     Tid,
     /// The same, with the accesses of each thread in the same iterations of loops, or in different ones.
     Loop,
+    /// Both pairs, by their instructions: each a read of a third thread of what one of two others wrote.
+    Third,
+    /// Any of the others, by instructions and by who called.
+    Context,
+}
+
+impl Level {
+    fn is_of_instructions(self) -> bool {
+        matches!(self, Level::Pc | Level::Third)
+    }
+
+    /// Whether pairs with these directions can be a couple: they lead from a thread to another and back, since all couples of the
+    /// paper's table do; for a third thread, they lead to it from two others.
+    fn fits(self, (from, to): Direction, other: Direction) -> bool {
+        match self {
+            Level::Third => other.1 == to && other.0 != from,
+            Level::Pc | Level::Tid | Level::Loop | Level::Context => other == (to, from),
+        }
+    }
 }
 
 /// Two pairs of the failing run, in the order in which they came.
@@ -28,6 +49,19 @@ pub enum Level {
 pub struct Couple {
     pub first: PairId,
     pub second: PairId,
+}
+
+impl Couple {
+    /// When both pairs came between threads that make them a couple.
+    pub(super) fn occurrences(&self, runs: &Runs, level: Level) -> [(PairId, Option<Occurrence>); 2] {
+        let mut both =
+            runs.occurrences(self.first).flat_map(|one| runs.occurrences(self.second).map(move |other| (*one, *other)));
+        let fitting = both.find(|(one, other)| level.fits(one.direction(), other.direction()));
+        match fitting {
+            Some((one, other)) => [(self.first, Some(one)), (self.second, Some(other))],
+            None => [self.first, self.second].map(|pair| (pair, runs.first(pair).copied())),
+        }
+    }
 }
 
 /// Test procedure III at a level: couples that no passing run has, without those that only foretell others, in the order in
@@ -42,6 +76,15 @@ pub fn coupled(runs: &Runs, level: Level) -> Vec<Couple> {
 /// Couples of the failing run that passing runs may have as well, at the level tid: what is to be looked at more closely.
 pub fn turning_couples(runs: &Runs) -> Vec<Couple> {
     Comparison::new(runs, Level::Tid).couples(|_, _, _| true)
+}
+
+/// Two pairs by which a thread reads what two others wrote, and that no passing run has together: what it sees belongs to
+/// neither of them.
+pub fn mixtures(runs: &Runs) -> Vec<Couple> {
+    let found = Comparison::new(runs, Level::Third).couples(Comparison::never_together);
+    let is_read = |pair: PairId| (runs.key(pair).head.deed, runs.key(pair).tail.deed) == (Deed::Write, Deed::Read);
+    let read = found.into_iter().filter(|couple| is_read(couple.first) && is_read(couple.second));
+    without_foretelling(runs, read.collect())
 }
 
 /// For each passing run, how a pair came there.
@@ -107,20 +150,17 @@ impl<'a> Comparison<'a> {
 
     fn never_together(&mut self, one: usize, other: usize) -> bool {
         (0..self.runs.n_passing()).all(|run| match (self.groups[one].profile[run], self.groups[other].profile[run]) {
-            (Some(one), Some(other)) => self.level != Level::Pc && !self.fit(one, other),
+            (Some(one), Some(other)) => !self.level.is_of_instructions() && !self.fit(one, other),
             _ => true,
         })
     }
 
-    /// Whether two pairs with these directions are of two threads; at the level tid, from one to the other and back.
+    /// Whether two pairs with these directions can be a couple.
     fn fit(&mut self, one: DirectionsId, other: DirectionsId) -> bool {
         let (runs, level) = (self.runs, self.level);
         *self.fitting.entry((one, other)).or_insert_with(|| {
             let others = runs.directions(other);
-            let fits = |&(from, to): &Direction| {
-                others.contains(&(to, from)) || level == Level::Pc && others.contains(&(from, to))
-            };
-            runs.directions(one).iter().any(fits)
+            runs.directions(one).iter().any(|one| others.iter().any(|other| level.fits(*one, *other)))
         })
     }
 

@@ -106,7 +106,7 @@ impl Windows {
         }
         for (deed, happens) in [(Deed::Read, access.kind.reads()), (Deed::Write, access.kind.writes())] {
             if happens {
-                self.enter(access.address, Entry { end: End { pc, deed }, moment });
+                self.enter(access.address, Entry { end: End::new(pc, deed), moment });
             }
         }
     }

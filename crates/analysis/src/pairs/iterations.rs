@@ -1,7 +1,7 @@
 //! Test procedure III at the level of loops: couples that come together in passing runs too, but with their accesses in
 //! other iterations.
 
-use super::collect::{Collected, Placed};
+use super::collect::{Collected, Occurrence, Placed};
 use super::coupled::{Couple, turning_couples, without_foretelling};
 use super::nesting::are_in_step;
 use super::runs::{PairKey, Runs, key_of};
@@ -11,6 +11,13 @@ use std::collections::BTreeMap;
 /// Which forms a couple has in a run, a bit each: whether the accesses of each of both threads are in the same iterations.
 type Forms = u8;
 const FORMS: u8 = 4;
+
+/// A couple, and the occurrences of its pairs that came as no passing run has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InStep {
+    pub couple: Couple,
+    pub occurrences: [Occurrence; 2],
+}
 
 /// A run that was heard with the iterations of its pairs.
 struct Iterated<'a> {
@@ -25,17 +32,24 @@ impl<'a> Iterated<'a> {
     }
 
     fn forms(&self, one: PairKey, other: PairKey) -> Forms {
+        self.meetings(one, other).fold(0, |forms, (form, _)| forms | form)
+    }
+
+    /// Each form in which the pairs come, with where they do.
+    fn meetings(&self, one: PairKey, other: PairKey) -> impl Iterator<Item = (Forms, [Occurrence; 2])> {
         let of = |key: PairKey| self.occurrences.get(&key).copied().unwrap_or_default();
-        let mut forms = 0;
-        for there in of(one) {
-            let back = of(other).iter().filter(|back| (back.from, back.to) == (there.to, there.from));
-            for back in back {
-                let first = self.are_in_step(there.head, back.tail);
-                let second = self.are_in_step(there.tail, back.head);
-                forms |= 1 << (u8::from(first) * 2 + u8::from(second));
-            }
-        }
-        forms
+        let (ones, others) = (of(one), of(other));
+        ones.iter().flat_map(move |there| {
+            let (from, to) = there.occurrence.direction();
+            let back = others.iter().filter(move |back| back.occurrence.direction() == (to, from));
+            back.map(move |back| (self.form(there, back), [there.occurrence, back.occurrence]))
+        })
+    }
+
+    fn form(&self, there: &Placed, back: &Placed) -> Forms {
+        let first = self.are_in_step(there.head, back.tail);
+        let second = self.are_in_step(there.tail, back.head);
+        1 << (u8::from(first) * 2 + u8::from(second))
     }
 
     fn are_in_step(&self, one: u32, other: u32) -> bool {
@@ -46,7 +60,7 @@ impl<'a> Iterated<'a> {
 
 /// Test procedure III at the level of loops: couples with a form that at most `most` passing runs have, and none of them has
 /// less often. `failing` and `passing` are the same runs as before, heard again with loops.
-pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected], most: usize) -> Vec<Couple> {
+pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected], most: usize) -> Vec<InStep> {
     let failing = Iterated::new(failing);
     let passing: Vec<Iterated<'_>> = passing.iter().map(Iterated::new).collect();
     // How many passing runs have the rarest of its forms.
@@ -65,11 +79,22 @@ pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected],
                 *times <= most
             });
         }
-        times.into_values().min()
+        times.into_iter().map(|(form, times)| (times, form)).min()
     };
     let counted = turning_couples(runs).into_iter().filter_map(|couple| Some((times(&couple)?, couple)));
-    let counted: Vec<(usize, Couple)> = counted.collect();
-    let fewest = counted.iter().map(|(times, _)| *times).min();
-    let rarest = counted.into_iter().filter(|(times, _)| Some(*times) == fewest).map(|(_, couple)| couple);
-    without_foretelling(runs, rarest.collect())
+    let counted: Vec<((usize, Forms), Couple)> = counted.collect();
+    let fewest = counted.iter().map(|((times, _), _)| *times).min();
+    let rarest: BTreeMap<Couple, Forms> = counted
+        .iter()
+        .filter(|((times, _), _)| Some(*times) == fewest)
+        .map(|((_, form), couple)| (*couple, *form))
+        .collect();
+    let in_order = counted.into_iter().map(|(_, couple)| couple).filter(|couple| rarest.contains_key(couple));
+    let kept = without_foretelling(runs, in_order.collect());
+    let with_occurrences = kept.into_iter().filter_map(|couple| {
+        let mut meetings = failing.meetings(runs.key(couple.first), runs.key(couple.second));
+        let occurrences = meetings.find(|(form, _)| *form == rarest[&couple])?.1;
+        Some(InStep { couple, occurrences })
+    });
+    with_occurrences.collect()
 }

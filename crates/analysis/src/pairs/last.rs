@@ -2,13 +2,13 @@
 
 use super::Deed;
 use super::two_by_two::TwoByTwo;
-use rustc_hash::FxHashMap;
+use super::words::{Word, Words};
 use trace::stream::Thread;
 
 /// Memory is kept in pieces of so many bytes, with masks of them.
 pub(super) const GRANULE: u64 = 8;
 /// Of a longer access, only so many granules are looked at.
-const LONGEST: u64 = 1 << 16;
+pub(super) const LONGEST: u64 = 1 << 16;
 
 /// An access that may become a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,12 +80,16 @@ struct Slot<H> {
 }
 
 pub(super) struct LastAccesses<H> {
-    granules: FxHashMap<u64, Vec<Slot<H>>>,
+    /// By granule: one more than the place of its slots.
+    places: Words,
+    slots: Vec<Vec<Slot<H>>>,
+    /// Places that are not in use.
+    free: Vec<Word>,
 }
 
 impl<H> Default for LastAccesses<H> {
     fn default() -> LastAccesses<H> {
-        LastAccesses { granules: FxHashMap::default() }
+        LastAccesses { places: Words::default(), slots: Vec::new(), free: Vec::new() }
     }
 }
 
@@ -93,7 +97,7 @@ impl<H: History> LastAccesses<H> {
     /// An access; tells each pair that it is the tail of, with the first byte that both ends access.
     pub fn access(&mut self, address: u64, size: u64, deed: Deed, past: Past, mut pair: impl FnMut(Past, Deed, u64)) {
         for (number, mask) in pieces(address, size) {
-            let slots = self.granules.entry(number).or_default();
+            let slots = self.slots_of(number);
             separate(slots, mask);
             for slot in slots.iter_mut().filter(|slot| slot.mask & mask != 0) {
                 let at = number * GRANULE + u64::from(slot.mask.trailing_zeros());
@@ -105,11 +109,24 @@ impl<H: History> LastAccesses<H> {
         }
     }
 
+    fn slots_of(&mut self, granule: u64) -> &mut Vec<Slot<H>> {
+        let place = &mut self.places.from(granule, granule)[0];
+        if *place == 0 {
+            *place = self.free.pop().unwrap_or_else(|| {
+                self.slots.push(Vec::new());
+                self.slots.len() as Word
+            });
+        }
+        &mut self.slots[*place as usize - 1]
+    }
+
     /// Writes the bytes of a range that anybody has accessed.
     pub fn overwrite(&mut self, address: u64, size: u64, past: Past, mut pair: impl FnMut(Past, Deed, u64)) {
-        for (number, mask) in pieces(address, size) {
-            let Some(slots) = self.granules.get_mut(&number) else { continue };
-            for slot in slots.iter_mut().filter(|slot| slot.mask & !mask == 0) {
+        let last_byte = address.saturating_add(size.max(1) - 1);
+        let slots = &mut self.slots;
+        for (number, place) in self.places.known(address, size).filter(|(_, place)| **place != 0) {
+            let mask = mask_in(number, address, last_byte);
+            for slot in slots[*place as usize - 1].iter_mut().filter(|slot| slot.mask & !mask == 0) {
                 let at = number * GRANULE + u64::from(slot.mask.trailing_zeros());
                 slot.history.write(past, |head, deed| pair(head, deed, at));
             }
@@ -118,13 +135,9 @@ impl<H: History> LastAccesses<H> {
 
     /// The memory is another one from now on.
     pub fn forget(&mut self, address: u64, size: u64) {
-        let (first, last) = (address / GRANULE, address.saturating_add(size.max(1) - 1) / GRANULE);
-        if last - first > self.granules.len() as u64 {
-            self.granules.retain(|number, _| !(first..=last).contains(number));
-        } else {
-            (first..=last).for_each(|number| {
-                self.granules.remove(&number);
-            });
+        for (_, place) in self.places.known(address, size).filter(|(_, place)| **place != 0) {
+            self.slots[*place as usize - 1].clear();
+            self.free.push(std::mem::take(place));
         }
     }
 }
@@ -179,11 +192,14 @@ fn separate<H: History>(slots: &mut Vec<Slot<H>>, mask: u8) {
 fn pieces(address: u64, size: u64) -> impl Iterator<Item = (u64, u8)> {
     let last_byte = address.saturating_add(size.max(1) - 1);
     let (first, last) = (address / GRANULE, last_byte / GRANULE);
-    (first..=last.min(first.saturating_add(LONGEST))).map(move |number| {
-        let from = if number == first { address % GRANULE } else { 0 };
-        let to = if number == last { last_byte % GRANULE } else { GRANULE - 1 };
-        (number, (0xff_u8 << from) & (0xff_u8 >> (GRANULE - 1 - to)))
-    })
+    (first..=last.min(first.saturating_add(LONGEST))).map(move |number| (number, mask_in(number, address, last_byte)))
+}
+
+/// The bytes of a granule that are in a range.
+fn mask_in(number: u64, first_byte: u64, last_byte: u64) -> u8 {
+    let from = if number == first_byte / GRANULE { first_byte % GRANULE } else { 0 };
+    let to = if number == last_byte / GRANULE { last_byte % GRANULE } else { GRANULE - 1 };
+    (0xff_u8 << from) & (0xff_u8 >> (GRANULE - 1 - to))
 }
 
 #[cfg(test)]

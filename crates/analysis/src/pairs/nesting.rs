@@ -43,6 +43,8 @@ pub(super) struct Nesting {
     serial: u64,
     numbers: FxHashMap<Vec<Iteration>, PositionIdx>,
     pub positions: Vec<Vec<Iteration>>,
+    context_numbers: FxHashMap<Vec<u64>, u64>,
+    pub contexts: Vec<Vec<u64>>,
 }
 
 impl Nesting {
@@ -54,6 +56,8 @@ impl Nesting {
             serial: 0,
             numbers: FxHashMap::default(),
             positions: Vec::new(),
+            context_numbers: FxHashMap::default(),
+            contexts: Vec::new(),
         }
     }
 
@@ -99,6 +103,20 @@ impl Nesting {
         if let Some(place) = frames.iter().rposition(is_left) {
             frames.truncate(place);
         }
+    }
+
+    /// The number of the innermost calls that a thread is in, by where they return to.
+    pub fn context(&mut self, thread: Thread, most: usize) -> u64 {
+        let frames = self.threads.get(&thread).map_or(&[][..], Vec::as_slice);
+        let called = frames.iter().rev().filter(|frame| frame.slot != u64::MAX);
+        let callers: Vec<u64> = called.take(most).map(|frame| frame.return_address).collect();
+        if let Some(number) = self.context_numbers.get(&callers) {
+            return *number;
+        }
+        let number = self.contexts.len() as u64;
+        self.context_numbers.insert(callers.clone(), number);
+        self.contexts.push(callers);
+        number
     }
 
     /// Where the thread is, at an instruction.

@@ -66,13 +66,18 @@ pub struct Missing {
     /// The pair that it always came with in passing runs, and without which it matters nothing. None if every passing run
     /// has the original.
     pub partner: Option<PairId>,
+    /// The failing run came to the access that it lacks, too, if maybe at another time.
+    pub has_come_to_both: bool,
 }
 
 /// Test procedure II: pairs that all passing runs have, or that always came with another one there, and that the failing run
-/// lacks. In the order in which the originals came in passing runs.
+/// lacks. In the order in which the originals came in passing runs, those last of which the failing run came to both accesses.
 pub fn missing_in_failure(runs: &Runs) -> Vec<Missing> {
     let always = runs.in_every_passing();
-    let missing = |original, partner| Missing { original, reversed: runs.key(original).reversed(), partner };
+    let missing = |original, partner| {
+        let reversed = runs.key(original).reversed();
+        Missing { original, reversed, partner, has_come_to_both: runs.has_executed(reversed.tail.pc) }
+    };
     let mut found: Vec<Missing> =
         (&always - &runs.failing.present).iter().map(|original| missing(original, None)).collect();
     for group in groups_that_come_together(runs, &always) {
@@ -84,7 +89,7 @@ pub fn missing_in_failure(runs: &Runs) -> Vec<Missing> {
         }
     }
     found.retain(|missing| !runs.is_in_failure(missing.reversed) && runs.has_executed(missing.reversed.head.pc));
-    found.sort_by_key(|missing| (runs.passing_order(missing.original), missing.original));
+    found.sort_by_key(|missing| (missing.has_come_to_both, runs.passing_order(missing.original), missing.original));
     found
 }
 

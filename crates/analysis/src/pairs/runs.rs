@@ -59,6 +59,8 @@ pub struct Runs {
     pub(super) passing: Vec<RunPairs>,
     /// When the failing run's pairs first came.
     first: FxHashMap<PairId, Occurrence>,
+    /// When those of them that come between several threads first did, besides.
+    elsewhere: FxHashMap<PairId, Vec<Occurrence>>,
     /// The pairs of further failing runs, which have a say in what is told first.
     further: Vec<RoaringBitmap>,
 }
@@ -68,6 +70,8 @@ impl Runs {
         let mut runs = Runs::default();
         runs.failing = runs.run_pairs(failing, |_, _| {});
         runs.first = failing.pairs.iter().map(|pair| (runs.ids[&key_of(pair)], pair.first)).collect();
+        let several = failing.pairs.iter().filter(|pair| !pair.elsewhere.is_empty());
+        runs.elsewhere = several.map(|pair| (runs.ids[&key_of(pair)], pair.elsewhere.clone())).collect();
         runs
     }
 
@@ -147,6 +151,11 @@ impl Runs {
     /// When a pair first came in the failing run.
     pub fn first(&self, id: PairId) -> Option<&Occurrence> {
         self.first.get(&id)
+    }
+
+    /// When it first came from each thread to each other one.
+    pub(super) fn occurrences(&self, id: PairId) -> impl Iterator<Item = &Occurrence> {
+        self.first(id).into_iter().chain(self.elsewhere.get(&id).into_iter().flatten())
     }
 
     /// The same in the first passing run that has it.

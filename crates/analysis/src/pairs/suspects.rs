@@ -1,7 +1,10 @@
 //! What is to blame, by all procedures together.
 
+use super::collect::Occurrence;
 use super::coupled::{Couple, Level, coupled};
+use super::iterations::InStep;
 use super::procedures::{Missing, in_failure_and_rare, missing_in_failure, only_in_failure};
+use super::rings::Ring;
 use super::runs::{PairId, Runs};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -30,6 +33,10 @@ pub enum Suspect {
     Missing(Missing),
     /// Procedure III.
     Couple(Couple, Level),
+    /// The same at the level of loops, where it matters when pairs come.
+    InStep(InStep),
+    /// The same with three pairs.
+    Ring(Ring),
 }
 
 impl Suspect {
@@ -37,18 +44,38 @@ impl Suspect {
         match self {
             Suspect::Pair(_) | Suspect::Between { .. } => Procedure::I,
             Suspect::Missing(_) => Procedure::II,
-            Suspect::Couple(..) => Procedure::III,
+            Suspect::Couple(..) | Suspect::InStep(_) | Suspect::Ring(_) => Procedure::III,
+        }
+    }
+
+    /// Whether it rests on something that is missing though it could have come.
+    pub fn is_faint(&self) -> bool {
+        matches!(self, Suspect::Missing(missing) if missing.has_come_to_both)
+    }
+
+    /// Its pairs, and when each of them came in the failing run.
+    pub fn pairs(&self, runs: &Runs) -> Vec<(PairId, Option<Occurrence>)> {
+        let first = |pair: PairId| (pair, runs.first(pair).copied());
+        match *self {
+            Suspect::Pair(pair) => vec![first(pair)],
+            Suspect::Between { into: one, back: other } => vec![first(one), first(other)],
+            Suspect::Couple(couple, level) => couple.occurrences(runs, level).to_vec(),
+            Suspect::Missing(missing) => vec![(missing.original, None)],
+            Suspect::InStep(InStep { couple, occurrences: [one, other] }) => {
+                vec![(couple.first, Some(one)), (couple.second, Some(other))]
+            }
+            Suspect::Ring(Ring { pairs, occurrences }) => pairs.into_iter().zip(occurrences.map(Some)).collect(),
         }
     }
 
     /// How many of the further failing runs have it.
     fn times_in_further_failures(&self, runs: &Runs) -> usize {
-        let both = |one, other| runs.times_in_further_failures(one).min(runs.times_in_further_failures(other));
         match *self {
-            Suspect::Pair(pair) => runs.times_in_further_failures(pair),
-            Suspect::Between { into, back } => both(into, back),
             Suspect::Missing(missing) => runs.n_further_failures() - runs.times_in_further_failures(missing.original),
-            Suspect::Couple(Couple { first, second }, _) => both(first, second),
+            _ => {
+                let times = self.pairs(runs).into_iter().map(|(pair, _)| runs.times_in_further_failures(pair));
+                times.min().unwrap_or(0)
+            }
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Mode {
     Observed,
     /// All that `whodunit races` does with the recording.
     Races,
+    /// The recording is compared with itself by `whodunit pairs`, which collects its pairs twice; half of that counts.
+    Pairs,
     /// The same for `whodunit predict`, but for the trials: what all detectors together cost.
     Predict,
     Helgrind,
@@ -37,6 +39,7 @@ impl Mode {
             Self::Record => "record",
             Self::Observed => "observed replay",
             Self::Races => "races",
+            Self::Pairs => "pairs of a run",
             Self::Predict => "predict",
             Self::Helgrind => "helgrind",
             Self::Drd => "drd",
@@ -56,6 +59,20 @@ impl Mode {
                 &[whodunit, "replay", "--quiet", "--no-report", "--inquire", "--process", "1", &recording]
             }
             Self::Races => &[whodunit, "races", &recording],
+            Self::Pairs => &[
+                whodunit,
+                "pairs",
+                "-j",
+                "1",
+                "--procedure",
+                "1",
+                "--prove",
+                "0",
+                "--failing",
+                &recording,
+                "--passing",
+                &recording,
+            ],
             Self::Predict => &["timeout", "-s", "KILL", LONGEST, whodunit, "predict", "--most", "0", &recording],
             Self::Helgrind => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=helgrind", &native],
             Self::Drd => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=drd", &native],
@@ -86,6 +103,7 @@ fn run(mode: Mode, program: &str, workplace: &Workplace) -> Result<Run, String> 
     fs::write(&asked, COUNT).map_err(|error| error.to_string())?;
     let run = alone::run(&mode.words(program), &workplace.folder, &asked)?;
     match run.status {
+        0 if mode == Mode::Pairs => Ok(Run { cpu: run.cpu / 2.0, ..run }),
         0 => Ok(run),
         FOUND if matches!(mode, Mode::Races | Mode::Predict) => Ok(run),
         KILLED => Err(format!("over {LONGEST} s")),

@@ -58,7 +58,7 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     };
     let folder = Store::from_environment()?.adopt(&ground.recording_of(group.first), &name)?;
     let failing = Source::open(Recording::open(&folder)?)?;
-    let mut runs = Runs::new(&failing.hear(&Manner::default())?);
+    let mut runs = Runs::new(&failing.hear(&Manner::default(), &failing)?);
     let length = length(&ground, arguments)?;
     let mut schedules = Schedules::new(&ground, arguments, length)?;
     let passing = schedules.pass(&mut runs, &failing)?;
@@ -79,7 +79,15 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     // Whoever hunts does not know that the command was turned round.
     let has_ended_well = arguments.check.is_some() && failure.0.starts_with("--fail-if");
     let failure = Some(if has_ended_well { "--check failed".to_owned() } else { failure.0.clone() });
-    Ok(Gathered::Case(Box::new(Case { runs, failing, passing, failure, story, ground: Some(ground) })))
+    Ok(Gathered::Case(Box::new(Case {
+        runs,
+        failing,
+        passing,
+        failure,
+        story,
+        jobs: arguments.jobs(),
+        ground: Some(ground),
+    })))
 }
 
 fn plan(arguments: &Arguments) -> Plan {

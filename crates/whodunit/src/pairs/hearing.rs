@@ -9,13 +9,15 @@ use crate::show::Recorded;
 use crate::study::Study;
 use crate::study::pairs::Wanted;
 use analysis::pairs::falcon::SeenPattern;
-use analysis::pairs::{Collected, Scope};
+use analysis::pairs::{Collected, Look, Scope};
+use analysis::races::Suspects;
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
+use session::stream::Detail;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use trace::Recording;
 
 /// What the dynamic loader does to the tables of other modules is its own affair.
@@ -29,6 +31,8 @@ pub struct Manner {
     pub looping_sites: BTreeSet<u64>,
     /// Every two threads are looked at as if there were no others.
     pub two_by_two: bool,
+    /// Instructions are told apart by who called.
+    pub contexts: bool,
 }
 
 /// A recorded run.
@@ -36,12 +40,14 @@ pub struct Source {
     pub recording: Recording,
     pub log: u32,
     pub recorded: Recorded,
+    /// The memory that threads share, if the run is long and that was found out.
+    shared: OnceLock<Suspects>,
 }
 
 impl Source {
     pub fn open(recording: Recording) -> Result<Source, Trouble> {
         let (log, recorded) = subject(&recording, None).map_err(Trouble::Refused)?;
-        Ok(Source { recording, log, recorded })
+        Ok(Source { recording, log, recorded, shared: OnceLock::new() })
     }
 
     /// As users call it.
@@ -56,10 +62,13 @@ impl Source {
             .map_err(|error| Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")))
     }
 
-    pub fn hear(&self, manner: &Manner) -> Result<Collected, Trouble> {
+    /// The pairs of the run, with its instructions where they are in the failing one.
+    pub fn hear(&self, manner: &Manner, failing: &Source) -> Result<Collected, Trouble> {
         let looping_sites = manner.looping_sites.iter().copied().collect();
-        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two: manner.two_by_two };
-        let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
+        let Manner { two_by_two, contexts, .. } = *manner;
+        let shared = self.shared.get().cloned();
+        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, shared };
+        let mut collected = self.collect(wanted)?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
         let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
         collected.pairs.retain(|pair| {
@@ -67,7 +76,22 @@ impl Source {
             let is_own_memory = || self.is_own(pair.first.address);
             ends.iter().all(|pc| is_code(*pc)) && (ends.iter().any(|pc| self.is_own(*pc)) || is_own_memory())
         });
+        move_code(&mut collected, &self.recorded.space, &failing.recorded.space);
+        collected.settle_contexts();
         Ok(collected)
+    }
+
+    fn collect(&self, wanted: Wanted) -> Result<Collected, Trouble> {
+        if wanted.shared.is_some() || wanted.detail() != Detail::Accesses {
+            return self.ask(Study::Pairs(wanted));
+        }
+        match self.ask(Study::FirstLook(wanted.clone()))? {
+            Look::Pairs(collected) => Ok(collected),
+            Look::Shared(shared) => {
+                let shared = Some(self.shared.get_or_init(|| shared).clone());
+                self.ask(Study::Pairs(Wanted { shared, ..wanted }))
+            }
+        }
     }
 
     /// Whether code or data is the program's, or a library's that is not the system's heart.
@@ -113,12 +137,9 @@ pub struct Heard {
 /// Hears runs, several at the same time.
 pub fn hear_all(sources: &[Source], failing: &Source, manner: &Manner, jobs: usize) -> Heard {
     let mut heard = Heard::default();
-    for (answer, source) in ask_all(sources, jobs, |source| source.hear(manner)).into_iter().zip(sources) {
+    for answer in ask_all(sources, jobs, |source| source.hear(manner, failing)) {
         match answer {
-            Ok(mut run) => {
-                move_code(&mut run, &source.recorded.space, &failing.recorded.space);
-                heard.runs.push(run);
-            }
+            Ok(run) => heard.runs.push(run),
             Err(trouble) => heard.refusals.push(trouble),
         }
     }
@@ -164,5 +185,5 @@ fn move_code(run: &mut Collected, from: &AddressSpace, to: &AddressSpace) {
     for pair in &mut run.pairs {
         (pair.head.pc, pair.tail.pc) = (moved(pair.head.pc), moved(pair.tail.pc));
     }
-    run.executed.iter_mut().for_each(|pc| *pc = moved(*pc));
+    run.executed.iter_mut().chain(run.contexts.iter_mut().flatten()).for_each(|pc| *pc = moved(*pc));
 }

@@ -30,6 +30,9 @@ impl Act {
 /// The thread that came in between waits first; then whoever began.
 pub fn apart(acts: &[Act]) -> Vec<(u32, Plan)> {
     let threads: BTreeSet<u32> = acts.iter().map(|act| act.thread).collect();
+    if threads.len() > 2 {
+        return one_behind_another(acts, &threads);
+    }
     let Some(first) = acts.first().filter(|_| threads.len() == 2) else { return Vec::new() };
     let (ours, theirs): (Vec<&Act>, Vec<&Act>) = acts.iter().partition(|act| act.thread == first.thread);
     let is_interrupted = acts.last().is_some_and(|last| last.thread == first.thread) || {
@@ -42,6 +45,17 @@ pub fn apart(acts: &[Act]) -> Vec<(u32, Plan)> {
     let before = hold(ours[0], theirs[theirs.len() - 1]);
     let held = between.map(|step| (theirs[0].thread, step)).into_iter().chain([(first.thread, before)]);
     held.map(|(thread, step)| (thread, plan(vec![step]))).collect()
+}
+
+/// Plans for the acts of more threads than two: in each, one thread begins when another is done.
+fn one_behind_another(acts: &[Act], threads: &BTreeSet<u32>) -> Vec<(u32, Plan)> {
+    let first_of = |thread: u32| acts.iter().find(|act| act.thread == thread);
+    let last_of = |thread: u32| acts.iter().rfind(|act| act.thread == thread);
+    let orders = threads
+        .iter()
+        .flat_map(|held| threads.iter().filter(move |other| *other != held).map(move |other| (*held, *other)));
+    let plans = orders.filter_map(|(held, other)| Some((held, plan(vec![hold(first_of(held)?, last_of(other)?)]))));
+    plans.collect()
 }
 
 /// A plan that brings the acts about in just this order.
@@ -123,8 +137,16 @@ mod tests {
     }
 
     #[test]
-    fn acts_of_one_thread_or_of_three_have_no_plan() {
+    fn acts_of_one_thread_have_no_plan() {
         assert!(apart(&[act(2, 1), act(2, 2)]).is_empty());
-        assert!(apart(&[act(2, 1), act(3, 2), act(4, 3)]).is_empty());
+    }
+
+    #[test]
+    fn of_three_threads_one_begins_when_another_is_done() {
+        let plans = apart(&[act(2, 1), act(3, 2), act(4, 3), act(2, 4)]);
+        let held: Vec<_> = plans.iter().map(|(_, plan)| holds(plan)).collect();
+        assert_eq!(held.len(), 6);
+        assert_eq!(held[0], [step(2, "0x1", 3, "0x2")]);
+        assert_eq!(held[2], [step(3, "0x2", 2, "0x4")]);
     }
 }

@@ -11,7 +11,7 @@ use crate::study::Study;
 use crate::study::entrances::Arrival;
 use crate::study::races::{Circumstance, Told, Wanted};
 use analysis::pairs::falcon::Ranked;
-use analysis::pairs::{BugType, Couple, End, Level, Missing, Moment, PairId, Runs, Suspect};
+use analysis::pairs::{BugType, Couple, End, Level, Missing, Moment, Occurrence, PairId, Procedure, Runs, Suspect};
 use std::collections::BTreeSet;
 use std::iter;
 use trace::finding::{
@@ -25,6 +25,8 @@ const NOTES: [&str; 2] = [
     "Pairs that passing runs have rarely can be here by chance: more of them (--runs) tell.",
     "Accesses of the C library count where the other side, or the variable, is the program's own.",
 ];
+
+const LOOPS: &str = "never or hardly ever so with regard to the iterations of loops";
 
 /// What somebody is accused of, and why.
 struct Charge {
@@ -84,28 +86,43 @@ pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Cas
 }
 
 fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
-    let ends = |id: PairId| {
-        let (key, first) = (runs.key(id), runs.first(id));
-        let address = first.map_or_else(|| place(runs, id), |first| first.address);
+    let ends = |(id, occurrence): (PairId, Option<Occurrence>)| {
+        let key = runs.key(id);
+        let address = occurrence.map_or_else(|| place(runs, id), |occurrence| occurrence.address);
         let part =
             |end, moment: Option<Moment>| Part { end, moment, thread: moment.map(|moment| moment.thread), address };
-        [part(key.head, first.map(|first| first.head)), part(key.tail, first.map(|first| first.tail))]
+        [part(key.head, occurrence.map(|it| it.head)), part(key.tail, occurrence.map(|it| it.tail))]
     };
-    match *suspect {
-        Suspect::Pair(pair) => ends(pair).to_vec(),
-        Suspect::Between { into, back } => ends(into).into_iter().chain([ends(back)[1]]).collect(),
+    let mut parts: Vec<Part> = match *suspect {
         Suspect::Missing(Missing { original, reversed, .. }) => {
             let address = place(runs, original);
             let (tail_thread, head_thread) = runs.first_in_passing(original).map(|first| first.direction()).unzip();
             let part = |end, thread| Part { end, moment: None, thread, address };
-            vec![part(reversed.head, head_thread), part(reversed.tail, tail_thread)]
+            return vec![part(reversed.head, head_thread), part(reversed.tail, tail_thread)];
         }
-        Suspect::Couple(Couple { first, second }, _) => {
-            let mut parts: Vec<Part> = ends(first).into_iter().chain(ends(second)).collect();
-            parts.sort_by_key(|part| part.moment.map(|moment| moment.order));
-            parts
-        }
+        _ => suspect.pairs(runs).into_iter().flat_map(ends).collect(),
+    };
+    if let Suspect::Between { .. } = suspect {
+        // The second pair begins with what the first ends with.
+        parts.remove(2);
     }
+    if suspect.procedure() == Procedure::III {
+        parts.sort_by_key(|part| part.moment.map(|moment| moment.order));
+    }
+    parts
+}
+
+/// Of findings that blame the same lines, the first: another order or another element of an array says nothing new.
+fn once_each(found: Vec<Finding>) -> Vec<Finding> {
+    let mut known: BTreeSet<BTreeSet<String>> = BTreeSet::new();
+    let is_news = |finding: &Finding| {
+        let has_lines = finding.causes.iter().all(|cause| cause.place.line.is_some());
+        let lines = finding.causes.iter().map(|cause| at(&cause.place));
+        !has_lines || known.insert(lines.collect())
+    };
+    let mut found = found;
+    found.retain(is_news);
+    found
 }
 
 fn place(runs: &Runs, id: PairId) -> u64 {
@@ -176,7 +193,7 @@ impl Court<'_> {
             Suspect::Pair(_) => Form::Follows,
             Suspect::Between { .. } => Form::Between,
             Suspect::Missing(_) => Form::Missing,
-            Suspect::Couple(..) => Form::Couple,
+            Suspect::Couple(..) | Suspect::InStep(_) | Suspect::Ring(_) => Form::Couple,
         };
         Charge { parts: parts(suspect, &self.case.runs), form, class, grounds: self.grounds(suspect, bug_type) }
     }
@@ -194,7 +211,7 @@ impl Court<'_> {
             found.push(self.finding(charge, &shown.collect::<Vec<_>>(), proof));
         }
         found.sort_by_key(|finding| finding.status() == Status::Suspected);
-        Ok(found)
+        Ok(once_each(found))
     }
 
     fn pass_sentence(&self, findings: &mut Findings, found: Vec<Finding>) {
@@ -275,9 +292,12 @@ impl Court<'_> {
                 BugType::of_triple(runs.key(into).head, runs.key(into).tail, runs.key(back).tail)
             }
             Suspect::Missing(missing) => BugType::of_pair(missing.reversed),
-            Suspect::Couple(Couple { first, second }, _) => {
-                let member = |id: PairId| Some((runs.key(id), runs.first(id)?));
-                BugType::of_couple(member(first)?, member(second)?)
+            Suspect::Couple(..) | Suspect::InStep(_) | Suspect::Ring(_) => {
+                // The table has two pairs of two threads: three are judged by the first two.
+                let members = suspect.pairs(runs);
+                let member = |number: usize| members.get(number).map(|(id, came)| (runs.key(*id), *came));
+                let ((one, Some(first)), (other, Some(second))) = (member(0)?, member(1)?) else { return None };
+                BugType::of_couple((one, &first), (other, &second))
             }
         }
     }
@@ -311,19 +331,31 @@ impl Court<'_> {
                 )
             }
             Suspect::Couple(Couple { first, second }, level) => {
-                let (one, other) = (runs.times_in_passing(first), runs.times_in_passing(second));
                 let how = match level {
-                    Level::Pc => "never together",
+                    Level::Pc | Level::Third => "never together",
                     Level::Tid => "never from one thread to another and back",
-                    Level::Loop => "never or hardly ever so with regard to the iterations of loops",
+                    Level::Loop => LOOPS,
+                    Level::Context => "never together by way of these calls",
                 };
+                self.couple_ground([first, second], how)
+            }
+            Suspect::InStep(found) => self.couple_ground([found.couple.first, found.couple.second], LOOPS),
+            Suspect::Ring(ring) => {
+                let times = ring.pairs.map(|pair| runs.times_in_passing(pair).to_string()).join(", ");
                 format!(
-                    "Procedure III: of {all} passing runs, {one} have the one pair and {other} the other, but {how}."
+                    "Procedure III with three pairs: of {all} passing runs, {times} have one each, but never all three in \
+                     these iterations of loops."
                 )
             }
         };
         let row = bug_type.map(|row| format!("Type {} of LOCON's table 1: {}.", row.0, row.description()));
         [why].into_iter().chain(row).collect()
+    }
+
+    fn couple_ground(&self, couple: [PairId; 2], how: &str) -> String {
+        let all = self.case.runs.n_passing();
+        let [one, other] = couple.map(|pair| self.case.runs.times_in_passing(pair));
+        format!("Procedure III: of {all} passing runs, {one} have the one pair and {other} the other, but {how}.")
     }
 
     fn next(&self) -> Vec<Next> {

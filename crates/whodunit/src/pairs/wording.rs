@@ -30,7 +30,7 @@ pub enum Form {
     Between,
     /// The first should have come behind the second.
     Missing,
-    /// Two pairs.
+    /// Two or three pairs.
     Couple,
 }
 
@@ -96,8 +96,17 @@ pub fn title(form: Form, shown: &[Shown]) -> String {
         }
         Form::Couple => {
             let variables: BTreeSet<&String> = what.iter().collect();
-            let variables: Vec<&str> = variables.into_iter().map(String::as_str).collect();
-            format!("accesses to {} of {} and {} lie between each other", variables.join(" and "), who[0], who[1])
+            let threads: BTreeSet<&String> = who.iter().collect();
+            format!("accesses to {} of {} lie between each other", listed(&variables), listed(&threads))
         }
+    }
+}
+
+/// `a, b and c`
+fn listed(words: &BTreeSet<&String>) -> String {
+    let words: Vec<&str> = words.iter().map(|word| word.as_str()).collect();
+    match &words[..] {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => words.join(""),
     }
 }

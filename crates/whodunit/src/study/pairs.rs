@@ -5,12 +5,14 @@ use super::functions::Functions;
 use super::races::Once;
 use crate::show::{self, Recorded};
 use analysis::pairs::falcon::Windows;
-use analysis::pairs::{Collector, LoopsAround, Scope};
+use analysis::pairs::{Collector, FirstLook, LoopsAround, Scope};
+use analysis::races::Suspects;
 use engine::Mark;
 use program::flow::Flows;
 use program::space::GuestAddress;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use session::stream::Detail;
 use trace::Recording;
 
 /// Of a program with more functions than these, only those count that the pairs are in.
@@ -24,13 +26,27 @@ pub struct Wanted {
     pub looping_sites: Vec<u64>,
     /// Every two threads are looked at as if there were no others.
     pub two_by_two: bool,
+    /// Instructions are told apart by who called.
+    pub contexts: bool,
+    /// The memory that threads share, if that is known: nothing else has pairs.
+    pub shared: Option<Suspects>,
+}
+
+impl Wanted {
+    /// What the stream has to tell.
+    pub fn detail(&self) -> Detail {
+        if self.looping_sites.is_empty() && !self.contexts { Detail::Accesses } else { Detail::Calls }
+    }
 }
 
 /// A collector, and the marks that it needs.
 pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut Functions) -> impl Student {
-    let mut collector = Collector::new(wanted.scope);
+    let mut collector = Collector::new(wanted.scope).among(wanted.shared);
     if wanted.two_by_two {
         collector = collector.two_by_two();
+    }
+    if wanted.contexts {
+        collector = collector.with_contexts();
     }
     let recorded = show::recorded(recording, log).filter(|_| !wanted.looping_sites.is_empty());
     if let Some(recorded) = recorded {
@@ -42,6 +58,13 @@ pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut 
         collector = collector.with_loops(wanted.looping_sites.into_iter().collect(), around);
     }
     Once { listener: Some(collector), conclude: |collector: Collector| json!(collector.into_collected()) }
+}
+
+/// A first look at a run, of which nothing is known.
+pub fn first_look(wanted: Wanted) -> impl Student {
+    let collector = Collector::new(wanted.scope.clone());
+    let collector = if wanted.two_by_two { collector.two_by_two() } else { collector };
+    Once::new(FirstLook::new(collector, wanted.scope), |look: FirstLook| json!(look.into_look()))
 }
 
 /// Falcon's patterns.

@@ -1,0 +1,218 @@
+//! What `whodunit pairs` blames, beside the LOCON paper and Falcon: `cargo bench --bench pairing [-- FILTER… --seeds N --falcon]`
+//! prints the table.
+//!
+//! The bugs of the paper's table 3 and its figures, and one exhibit for each type of its table 1. Each seed is one failing run
+//! against at least 50 passing ones. A finding is right if two of the exhibit's guilty lines, or all, are among its places.
+//! Pairs are counted as the paper does: each pair of procedures I and II, and each set of coupled pairs of procedure III.
+//! Cost is user plus system time of all processes: the runs, their replays, the comparison and the trials.
+
+#[path = "support/alone.rs"]
+mod alone;
+#[path = "../tests/museum/exhibit.rs"]
+mod exhibit;
+#[path = "support/findings.rs"]
+mod findings;
+#[path = "pairing/published.rs"]
+mod published;
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use clap::Parser;
+use exhibit::{Exhibit, Variant};
+use findings::ask;
+use published::{PUBLISHED, Published};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use support::build;
+
+/// Far enough from each other that no two share a schedule's seed.
+const BETWEEN_SEEDS: u64 = 1000;
+
+/// Measures what comparing runs blames.
+#[derive(Parser)]
+struct Arguments {
+    /// Only exhibits whose name contains one of these.
+    filters: Vec<String>,
+    /// How many seeds each exhibit is looked at with.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// Ask Falcon, too.
+    #[arg(long)]
+    falcon: bool,
+    /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Runs a command and tells its cost, as the only child of a process.
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
+    alone: Vec<String>,
+}
+
+impl Arguments {
+    fn wants(&self, name: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
+    }
+}
+
+fn main() -> Result<(), String> {
+    let arguments = Arguments::parse();
+    if !arguments.alone.is_empty() {
+        alone::run_alone(&arguments.alone);
+        return Ok(());
+    }
+    if !arguments.bench {
+        println!("measures only under `cargo bench --bench pairing`");
+        return Ok(());
+    }
+    let falcon = if arguments.falcon { "  Falcon, the paper's" } else { "" };
+    println!(
+        "{:24}{:12}{:>6}{:>6}{:>4}{:>8}{:>8}  {:28}{falcon}",
+        "exhibit", "the paper's", "first", "pairs", "m", "proved", "time", "by"
+    );
+    for published in PUBLISHED.iter().filter(|published| arguments.wants(published.exhibit)) {
+        print_row(published, &arguments)?;
+    }
+    Ok(())
+}
+
+fn print_row(published: &Published, arguments: &Arguments) -> Result<(), String> {
+    let bench = Bench::new(published.exhibit)?;
+    let mut row = Row::default();
+    for number in 0..arguments.seeds {
+        row.add(bench.pairs(number * BETWEEN_SEEDS)?);
+    }
+    let falcon = if arguments.falcon { format!("  {}, {}", bench.falcon()?, published.falcon) } else { String::new() };
+    let m = published.m.map_or_else(|| "-".to_owned(), |m| m.to_string());
+    println!("{:24}{:12}{}{m:>4}{}{falcon}", published.exhibit, published.bug, row.found(), row.rest());
+    Ok(())
+}
+
+/// What a comparison told.
+struct Told {
+    is_first: bool,
+    is_proved: bool,
+    pairs: usize,
+    by: String,
+    seconds: f64,
+}
+
+/// All seeds of an exhibit.
+#[derive(Default)]
+struct Row {
+    told: Vec<Told>,
+}
+
+impl Row {
+    fn add(&mut self, told: Told) {
+        self.told.push(told);
+    }
+
+    fn of_all(&self, number: usize) -> String {
+        format!("{number}/{}", self.told.len())
+    }
+
+    /// How often the right one was told first, and how many pairs were told at most.
+    fn found(&self) -> String {
+        let first = self.of_all(self.told.iter().filter(|told| told.is_first).count());
+        let pairs = self.told.iter().map(|told| told.pairs).max().unwrap_or(0);
+        format!("{first:>6}{pairs:>6}")
+    }
+
+    fn rest(&self) -> String {
+        let proved = self.of_all(self.told.iter().filter(|told| told.is_proved).count());
+        let seconds = self.told.iter().map(|told| told.seconds).sum::<f64>() / self.told.len().max(1) as f64;
+        let mut ways: BTreeMap<&str, usize> = BTreeMap::new();
+        self.told.iter().for_each(|told| *ways.entry(&told.by).or_default() += 1);
+        let ways: Vec<String> = ways.iter().map(|(way, times)| format!("{way} {times}")).collect();
+        format!("{proved:>8}{seconds:>6.1} s  {:28}", ways.join(", "))
+    }
+}
+
+/// An exhibit that has been built, in a folder of its own.
+struct Bench {
+    program: PathBuf,
+    place: PathBuf,
+    marks: Vec<BTreeSet<u64>>,
+}
+
+impl Bench {
+    fn new(name: &str) -> Result<Bench, String> {
+        let exhibit = Exhibit::read(name)?;
+        let program = build::build(&exhibit.spec(Variant::Plain)?)?.program;
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pairing-bench");
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+        std::fs::write(place.join("expected"), &exhibit.output).map_err(|error| error.to_string())?;
+        let marks = exhibit.marked_lines()?.into_values();
+        Ok(Bench { program, place, marks: marks.map(|lines| lines.into_iter().map(u64::from).collect()).collect() })
+    }
+
+    fn ask(&self, seed: u64, options: &[&str]) -> Result<findings::Answer, String> {
+        let (seed, program) = (seed.to_string(), self.program.to_string_lossy());
+        let fixed = ["--seed", &seed, "--expect-output", "expected"];
+        ask(&self.place, "pairs", &[&fixed, options, &["--", &program]].concat())
+    }
+
+    fn pairs(&self, seed: u64) -> Result<Told, String> {
+        let answer = self.ask(seed, &[])?;
+        let first = answer.findings.first();
+        Ok(Told {
+            is_first: first.is_some_and(|finding| self.is_guilty(finding)),
+            is_proved: first.is_some_and(|finding| finding["status"] == "proved"),
+            pairs: answer.findings.iter().map(n_pairs).sum(),
+            by: first.map_or_else(|| "nothing".to_owned(), |finding| way(finding, &answer.summary)),
+            seconds: answer.run.cpu,
+        })
+    }
+
+    /// The place of the right pattern among those that Falcon tells, and how many are as suspicious as the first.
+    fn falcon(&self) -> Result<String, String> {
+        let answer = self.ask(0, &["--method", "falcon"])?;
+        let place = answer.findings.iter().position(|finding| self.is_guilty(finding));
+        let score = |finding: &Value| ground(finding).split(';').next().map(str::to_owned);
+        let highest = answer.findings.first().and_then(score);
+        let ties = answer.findings.iter().filter(|finding| score(finding) == highest).count();
+        Ok(place.map_or_else(|| "missed".to_owned(), |place| format!("rank {} of {ties} first", place + 1)))
+    }
+
+    fn is_guilty(&self, finding: &Value) -> bool {
+        let lines = lines_of(finding);
+        let blamed = self.marks.iter().filter(|mark| !mark.is_disjoint(&lines)).count();
+        blamed >= self.marks.len().min(2)
+    }
+}
+
+/// The lines of a finding: of its causes, and of the calls that led there.
+fn lines_of(finding: &Value) -> BTreeSet<u64> {
+    let causes = finding["causes"].as_array().into_iter().flatten();
+    let sides = finding["sides"].as_array().into_iter().flatten();
+    let frames = sides.flat_map(|side| side["stack"].as_array().into_iter().flatten());
+    causes.chain(frames).filter_map(|place| place["line"].as_u64()).collect()
+}
+
+fn ground(finding: &Value) -> &str {
+    finding["grounds"][0].as_str().unwrap_or_default()
+}
+
+fn n_pairs(finding: &Value) -> usize {
+    let is_coupled = ground(finding).starts_with("Procedure III");
+    let ends = finding["causes"].as_array().map_or(0, Vec::len);
+    if is_coupled { 1 } else { ends.saturating_sub(1) }
+}
+
+/// By which procedure a finding was told, and at which level.
+fn way(finding: &Value, summary: &str) -> String {
+    let ground = ground(finding);
+    let procedure = match ground.split_once(':') {
+        Some((procedure, _)) if procedure.starts_with("Procedure") => procedure.trim_start_matches("Procedure "),
+        _ => "rare",
+    };
+    let levels = [
+        (ground.contains("from one thread to another and back"), ", tid"),
+        (ground.contains("iterations of loops"), ", loops"),
+        (summary.contains("by who called"), ", calls"),
+        (summary.contains("Every two threads"), ", two by two"),
+    ];
+    let levels = levels.into_iter().filter(|(is_it, _)| *is_it).map(|(_, level)| level);
+    [procedure].into_iter().chain(levels).collect()
+}
