@@ -48,7 +48,7 @@ pub use machine::BETWEEN;
 pub use outcome::{Ending, Leaving, Rerun, Turn, Written};
 pub use plan::{Passage, Plan, Point, Spot, Step};
 use progress::Progress;
-pub use scrutiny::{Definition, Origins, Region, Structures};
+pub use scrutiny::{Definition, Origins, Position, Region, Structures};
 
 /// Where mapped files come from.
 pub trait Files: Send {
@@ -200,7 +200,8 @@ impl Replay {
     /// The thread's budget is used up, right before an event of its clock.
     pub fn stop(&self, engine: &Engine, context: &mut Context) {
         let mut state = self.state();
-        state.begin_to_follow_data(engine, context);
+        // Its clock is about to go on.
+        state.start(engine, context.thread, context.clock() + 1);
         if let Some(mut run) = state.free_run(engine, context) {
             return run.stop();
         }

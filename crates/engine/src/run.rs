@@ -14,7 +14,7 @@ use crate::journal::write_down;
 use crate::kernel;
 use crate::observation::{Outcome, Step, first_address};
 use crate::processor::features::Beyond;
-use crate::replay::Closely;
+use crate::replay::{Closely, Replay};
 use crate::saved_state;
 use crate::signals::deliver::{self, Moment};
 use crate::syscalls::{self, Flow};
@@ -49,6 +49,7 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         follower: None,
         passing: None,
         closely: false,
+        asks: false,
         host: LOOK_UP,
     };
     loop {
@@ -73,6 +74,8 @@ struct Driver {
     passing: Option<u32>,
     /// The next instruction was looked at, and runs by itself.
     closely: bool,
+    /// Translated code left before it, so that it is looked at.
+    asks: bool,
     host: Host,
 }
 
@@ -88,7 +91,7 @@ impl Driver {
         }
         self.look_closely(context);
         if self.host == LOOK_UP {
-            self.host = look_up(engine, context);
+            self.host = look_up(engine, context, self.closely);
         }
         if let Some(followed) = &mut self.follower {
             let mut world = engine.world();
@@ -107,7 +110,7 @@ impl Driver {
     fn look_closely(&mut self, context: &mut Context) {
         // A write that is let through is the same instruction still.
         let Some(replay) = self.engine.replaying().filter(|_| !self.closely) else { return };
-        let closely = replay.look(self.engine, context);
+        let closely = replay.look(self.engine, context, std::mem::take(&mut self.asks));
         self.closely = closely != Closely::No;
         if self.closely {
             self.follower = None;
@@ -160,6 +163,20 @@ impl Driver {
     fn follow_up(&mut self, context: &mut Context, exit: Exit) -> Flow {
         let engine = self.engine;
         self.host = match exit {
+            // What comes next is looked at first.
+            Exit::Indirect if self.closely => {
+                context.pc = context.branch_target;
+                LOOK_UP
+            }
+            Exit::Direct { target, .. } if self.closely => {
+                context.pc = target;
+                LOOK_UP
+            }
+            Exit::Place { pc } | Exit::Watch { pc } if engine.replaying().is_some_and(Replay::is_attentive) => {
+                context.pc = pc;
+                self.asks = true;
+                LOOK_UP
+            }
             Exit::SystemCall { next } => match system_call(engine, context, next) {
                 Flow::Goes => LOOK_UP,
                 Flow::Ends => return Flow::Ends,
@@ -222,8 +239,8 @@ fn has_passed(exit: Exit) -> bool {
     matches!(exit, Exit::Indirect | Exit::Direct { .. } | Exit::SystemCall { .. } | Exit::Instruction { .. })
 }
 
-/// The translation of where the thread stands, after what has to come first.
-fn look_up(engine: &Engine, context: &mut Context) -> Host {
+/// The translation of where the thread stands, after what has to come first; of one instruction if that is looked at.
+fn look_up(engine: &Engine, context: &mut Context, closely: bool) -> Host {
     loop {
         if context.has_pending_signal() {
             if context.standing == Standing::Anywhere && engine.writing().is_some() {
@@ -233,7 +250,8 @@ fn look_up(engine: &Engine, context: &mut Context) -> Host {
             }
         }
         if !is_vsyscall(context.pc) {
-            return engine.world().host_for(context.pc);
+            let mut world = engine.world();
+            return if closely { world.host_for_kept_step(context.pc) } else { world.host_for(context.pc) };
         }
         vsyscall(context);
     }

@@ -128,6 +128,13 @@ impl World {
         self.cache.host_for_step(&LiveCode(&self.space), pc)
     }
 
+    /// The same, kept for the next time.
+    pub fn host_for_kept_step(&mut self, pc: u64) -> u64 {
+        let host = self.cache.host_for_kept_step(&LiveCode(&self.space), pc);
+        self.guard_new_pages();
+        host
+    }
+
     /// A throw-away translation of one instruction that plans speak of.
     pub fn host_past(&mut self, pc: u64) -> u64 {
         self.cache.host_past(&LiveCode(&self.space), pc)

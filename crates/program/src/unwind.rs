@@ -93,6 +93,14 @@ pub fn backtrace(space: &AddressSpace, memory: &dyn Memory, registers: Registers
     }
 }
 
+/// The registers of the caller, as far as they are known, once the innermost function has returned; none if it cannot be
+/// found, or was interrupted by a signal.
+pub fn caller(space: &AddressSpace, memory: &dyn Memory, registers: Registers) -> Option<Registers> {
+    let mut walk = Walk::new(space, memory, registers);
+    walk.advance().ok()?;
+    (walk.kind == CodeAddressKind::ReturnAddress).then_some(walk.registers)
+}
+
 struct Walk<'a> {
     space: &'a AddressSpace,
     memory: &'a dyn Memory,

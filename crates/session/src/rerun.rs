@@ -6,4 +6,4 @@ mod outcome;
 mod plan;
 
 pub use outcome::{Accessed, Definition, Ending, Frame, Left, Origins, Outcome, Output, Switch, Thread};
-pub use plan::{Passage, Plan, PlanError, Point, PolicyName, Step};
+pub use plan::{Memory, Passage, Plan, PlanError, Point, PolicyName, Step};

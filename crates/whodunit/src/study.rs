@@ -120,7 +120,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         Study::Histories(subject) => Box::new(Studying::new(neighbours::histories(subject), functions, Detail::Values)),
         Study::Waiting(libraries) => Box::new(Studying::new(neighbours::waiting(libraries), functions, Detail::Calls)),
         Study::BlocksAt(questions) => {
-            Box::new(Studying::new(blocks::BlocksAt::new(questions), functions, Detail::Accesses))
+            let chosen = blocks::accesses_of(&questions);
+            Box::new(Studying::new(blocks::BlocksAt::new(questions), functions, Detail::Accesses).of(chosen))
         }
     }
 }

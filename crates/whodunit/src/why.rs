@@ -9,6 +9,7 @@ mod chain;
 mod check;
 mod endings;
 mod groups;
+mod reach;
 mod rounds;
 mod sites;
 mod slice;
@@ -161,7 +162,7 @@ fn follow_crash(crash: Crash, subject: &Subject<'_>, findings: &mut Findings) ->
 /// A run with threads that ended otherwise than by a crash: only the order of its threads can be looked at.
 fn follow_end(thread: u32, clock: u64, subject: &Subject<'_>, findings: &mut Findings) -> Result<(), Trouble> {
     let sites = Sites::new(&subject.recorded.space);
-    let origins = Step::Origins { thread, clock: clock.saturating_sub(END_WINDOW) };
+    let origins = Step::Origins { thread, clock: clock.saturating_sub(END_WINDOW), until: None };
     let outcome = carry_out(subject.recording.folder(), subject.log, &Plan::new(vec![origins]))?;
     let examiner = Examiner::new(subject, &sites, outcome.ending.clone());
     let examined = examiner.end(&outcome)?;

@@ -102,6 +102,12 @@ pub struct CodeCache {
     pub points: Points,
     /// Where stores leave.
     pub(super) watched: Vec<Window>,
+    /// Memory before accesses to which translated code leaves.
+    pub(super) alarms: Option<AlarmMaps>,
+    /// Translations of single instructions that are stepped over again and again.
+    kept_steps: FxHashMap<u64, u64>,
+    /// The unit under translation is one of these.
+    keeps_step: bool,
     /// Translations were forgotten since somebody began to ask what has run.
     has_forgotten: bool,
 }
@@ -111,6 +117,16 @@ const PAGE: u64 = 4096;
 const ROOM: u64 = 128 << 10;
 /// An upper bound of one exit stub's length.
 const EXIT_SIZE: u64 = 64;
+/// Maps of a byte for each value of bits 3 to 18 of an address: those for accesses of one byte, of up to eight, and of
+/// more; for accesses that only read, if they matter, and for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AlarmMaps {
+    pub reads: Option<[u64; 3]>,
+    pub writes: [u64; 3],
+}
+
+/// Of a branch that always comes back to the engine.
+pub(super) const NO_LINK: u64 = 0;
 
 impl CodeCache {
     pub fn new(memory: CodeMemory, table: BranchTable, limits: Limits) -> CodeCache {
@@ -154,6 +170,9 @@ impl CodeCache {
             places: BTreeSet::new(),
             points: Points::default(),
             watched: Vec::new(),
+            alarms: None,
+            kept_steps: FxHashMap::default(),
+            keeps_step: false,
             has_forgotten: false,
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
@@ -195,13 +214,6 @@ impl CodeCache {
         self.single_steps = true;
     }
 
-    /// The same for a run that has begun, and that asks before every instruction instead of at places.
-    pub fn step_from_now_on(&mut self) {
-        self.step_singly();
-        self.places.clear();
-        self.flush();
-    }
-
     /// Leaves translated code before the instructions at these addresses and no others, by [`Exit::Place`].
     pub fn set_places(&mut self, places: BTreeSet<u64>) {
         let old = std::mem::replace(&mut self.places, places);
@@ -220,6 +232,14 @@ impl CodeCache {
     pub fn set_watched(&mut self, watches: &[Watch]) {
         self.watched = watches.iter().map(Window::around).collect();
         self.flush();
+    }
+
+    /// Leaves before accesses for which an entry of a map is set.
+    pub fn set_alarms(&mut self, maps: AlarmMaps) {
+        if self.alarms != Some(maps) {
+            self.alarms = Some(maps);
+            self.flush();
+        }
     }
 
     pub fn catalogue(&self) -> Option<&Catalogue> {
@@ -283,6 +303,18 @@ impl CodeCache {
         host
     }
 
+    /// The same, kept for the next time.
+    pub fn host_for_kept_step(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        if let Some(&host) = self.kept_steps.get(&pc) {
+            return host;
+        }
+        self.keeps_step = true;
+        let host = self.host_for_step(code, pc);
+        self.keeps_step = false;
+        self.kept_steps.insert(pc, host);
+        host
+    }
+
     /// The same with observation: for an instruction that others leave before.
     pub fn host_past(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
         let single_steps = std::mem::replace(&mut self.single_steps, true);
@@ -327,7 +359,7 @@ impl CodeCache {
     pub fn link(&mut self, code: &dyn GuestCode, target: u64, link: u64) -> u64 {
         let generation = self.generation;
         let host = self.host_for(code, target);
-        if generation == self.generation && !self.single_steps {
+        if generation == self.generation && !self.single_steps && link != NO_LINK {
             self.memory.aim(link, host);
         }
         host
@@ -371,6 +403,7 @@ impl CodeCache {
         self.pages.clear();
         self.twins.clear();
         self.approaches.clear();
+        self.kept_steps.clear();
         self.heat = Heat::default();
         self.hot_paths = HotPaths::default();
         self.memory.rewind(self.empty);
@@ -401,7 +434,7 @@ impl CodeCache {
         let number = self.units.len() as u32;
         let first_step = self.steps.len();
         let mut last_page = u64::MAX;
-        let findable = if self.anonymous { &[] } else { output.steps.as_slice() };
+        let findable = if self.anonymous && !self.keeps_step { &[] } else { output.steps.as_slice() };
         for step in findable {
             // An instruction may cross into the next page.
             for page in [step.pc / PAGE, (step.pc + 14) / PAGE] {
@@ -471,6 +504,7 @@ impl CodeCache {
             self.heat.forget(&range);
             self.hot_paths.forget(&range);
             self.approaches.clear();
+            self.kept_steps.clear();
         }
         let units: Vec<u32> = hit.iter().flat_map(|page| self.pages.remove(page).unwrap_or_default()).collect();
         let entries: usize = units.iter().map(|&unit| self.units[unit as usize].entries.len()).sum();

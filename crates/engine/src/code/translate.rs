@@ -14,7 +14,7 @@ mod watching;
 pub use branches::{prefix_check, prefix_miss};
 
 use crate::code::assembler::{Assembler, Condition, Patch};
-use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, Step, Trap};
+use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, NO_LINK, Step, Trap};
 use crate::code::events::{self, Form, Placement};
 use crate::code::hot::Guard;
 use crate::code::observe::plan::{Cut, Plan};
@@ -251,7 +251,8 @@ impl Emitter<'_> {
             None => self.asm.jump(known.unwrap_or(0)),
         };
         if known.is_none() {
-            let stub = self.cache.emit_exit(Exit::Direct { target, link: patch.address() }, |_| {});
+            let link = if self.cache.is_detached() { NO_LINK } else { patch.address() };
+            let stub = self.cache.emit_exit(Exit::Direct { target, link }, |_| {});
             self.asm.aim(patch, stub);
         }
         patch

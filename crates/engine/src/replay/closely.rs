@@ -1,9 +1,16 @@
-//! A replay that looks at each instruction before it runs, once its plan wants data to be followed.
+//! A replay that looks at instructions before they run, once its plan wants data to be followed: at each of them, or at
+//! those that corruption can reach.
 
+use super::course::Start;
+use super::outcome::Ending;
 use super::scrutiny::Verdict;
+use super::whatif::WhatIf;
 use super::{Replay, State};
 use crate::context::Context;
 use crate::engine::Engine;
+
+/// What an instruction that is looked at counts for, in events: about as long as it takes.
+const LOOK: u64 = 25;
 
 /// What is to be run next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,20 +25,27 @@ pub enum Closely {
 
 impl Replay {
     /// Looks at the instruction that a thread stands at, if data are followed, and goes on to the first that is to run.
-    pub fn look(&self, engine: &Engine, context: &mut Context) -> Closely {
+    /// `asks` tells that translated code has left for that.
+    pub fn look(&self, engine: &Engine, context: &mut Context, mut asks: bool) -> Closely {
         if !self.follows_data {
             return Closely::No;
         }
         let mut state = self.state();
-        if state.machine.begun && state.what_if.as_ref().is_some_and(|what_if| what_if.course.follows_data_at_once()) {
-            state.begin_to_follow_data(engine, context);
+        if state.machine.begun {
+            state.start(engine, context.thread, context.clock());
         }
         loop {
-            match state.look(engine, context) {
+            match state.look(engine, context, asks) {
                 Some(closely) => return closely,
                 None => state.charge_for_skipping(engine, context),
             }
+            asks = false;
         }
+    }
+
+    /// Whether translated code leaves to be looked at.
+    pub fn is_attentive(&self) -> bool {
+        self.follows_data && self.state().what_if.as_ref().is_some_and(|what_if| what_if.scrutiny.is_on())
     }
 
     /// The instruction that was looked at has run.
@@ -43,21 +57,33 @@ impl Replay {
 }
 
 impl State {
-    /// Starts to follow data if this is where the plan wants that.
-    pub(super) fn begin_to_follow_data(&mut self, engine: &Engine, context: &Context) {
-        if let Some(what_if) = &mut self.what_if
-            && what_if.course.follows_data_at(context.thread, context.clock())
-        {
-            what_if.scrutiny.begin(engine);
+    /// Does what the plan wants to begin where the thread's clock shows this.
+    pub(super) fn start(&mut self, engine: &Engine, thread: u32, clock: u64) {
+        let is_due = |what_if: &&mut Box<WhatIf>| what_if.course.is_any_due(thread, clock);
+        let Some(what_if) = self.what_if.as_mut().filter(is_due) else { return };
+        for start in what_if.course.starts_at(thread, clock) {
+            match start {
+                Start::Origins => what_if.scrutiny.begin(),
+                Start::Pause => what_if.scrutiny.pause(),
+                Start::Writers(ranges) => what_if.scrutiny.seek(engine, ranges),
+                Start::Places(places) => {
+                    what_if.places.extend(places);
+                    engine.world().cache.set_places(what_if.places.clone());
+                }
+            }
         }
     }
 
     /// Nothing if the thread stands somewhere else now.
-    fn look(&mut self, engine: &Engine, context: &mut Context) -> Option<Closely> {
-        let is_place = match &self.what_if {
-            Some(what_if) if what_if.scrutiny.is_on() => what_if.places.contains(&context.pc),
-            _ => return Some(Closely::No),
-        };
+    fn look(&mut self, engine: &Engine, context: &mut Context, asks: bool) -> Option<Closely> {
+        let what_if = self.what_if.as_mut().filter(|what_if| what_if.scrutiny.is_on());
+        let Some(what_if) = what_if else { return Some(Closely::No) };
+        if !asks && what_if.scrutiny.lets_go(context.thread) {
+            return Some(Closely::No);
+        }
+        let is_place = what_if.places.contains(&context.pc);
+        let looked = what_if.scrutiny.looked();
+        self.limit(engine, context, looked);
         if is_place && !self.place(engine, context) {
             return None;
         }
@@ -72,6 +98,15 @@ impl State {
                 }
                 None
             }
+        }
+    }
+
+    /// Ends a free run in which too much was looked at.
+    fn limit(&mut self, engine: &Engine, context: &mut Context, looked: u64) {
+        if let Some(mut run) = self.free_run(engine, context)
+            && looked.saturating_mul(LOOK) > run.course.limit
+        {
+            run.conclude(Ending::Limit);
         }
     }
 

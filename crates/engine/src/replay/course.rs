@@ -3,6 +3,7 @@
 use super::plan::{Passage, Point, Spot, Step};
 use sched::Policy;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 pub struct Course {
     steps: VecDeque<Step>,
@@ -14,8 +15,8 @@ pub struct Course {
     pub holds: Vec<Hold>,
     changes: Vec<Change>,
     stops: Vec<(Point, Count)>,
-    /// Where data are to be followed from: threads and clocks.
-    starts: Vec<(u32, u64)>,
+    /// What begins when a thread's clock shows something.
+    starts: Vec<(u32, u64, Start)>,
     /// Threads that stand at one of the plan's instructions, and the number of their arrival there.
     standing: BTreeMap<u32, (u64, u64)>,
     arrivals: u64,
@@ -87,6 +88,19 @@ impl Count {
     }
 }
 
+/// What begins late, so that the run is as fast as any up to there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// It is kept where values come from.
+    Origins,
+    /// It is no longer.
+    Pause,
+    /// It is kept who writes to this memory.
+    Writers(Vec<Range<u64>>),
+    /// The plan acts at these instructions.
+    Places(Vec<u64>),
+}
+
 /// What is to be done before a thread runs the instruction it stands at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
@@ -107,7 +121,7 @@ pub enum Due {
 
 impl Course {
     pub fn new(steps: Vec<Step>, policy: Box<dyn Policy>, limit: u64) -> Course {
-        let starts = steps.iter().filter_map(Step::follows_data_from).collect();
+        let starts = steps.iter().flat_map(Step::starts).collect();
         let mut course = Course {
             steps: steps.into(),
             policy,
@@ -155,7 +169,7 @@ impl Course {
                     let kind = if *dependents { Due::SuppressAll } else { Due::Suppress };
                     (kind, *thread, at.clone())
                 }
-                Step::Origins { .. } => {
+                Step::Origins { .. } | Step::Writers(_) => {
                     self.steps.pop_front();
                     continue;
                 }
@@ -204,8 +218,8 @@ impl Course {
         let points = self.follow.iter().map(|(point, _)| point).chain(run);
         let points = points.chain(self.stops.iter().map(|(point, _)| point));
         // A thread stops where its clock is about to go on.
-        let starts = self.starts.iter().filter(|(theirs, clock)| *theirs == thread && *clock > 0);
-        let starts = starts.map(|(_, clock)| clock - 1);
+        let starts = self.starts.iter().filter(|(theirs, clock, _)| *theirs == thread && *clock > 0);
+        let starts = starts.map(|(_, clock, _)| clock - 1);
         points
             .filter_map(|point| match *point {
                 Point::Clock { thread: theirs, clock } if theirs == thread => Some(clock),
@@ -215,19 +229,15 @@ impl Course {
             .min()
     }
 
-    /// Whether data are to be followed from here on, where the thread's clock is about to go on; tells so once.
-    pub fn follows_data_at(&mut self, thread: u32, clock: u64) -> bool {
-        let is_there = |(theirs, from): &(u32, u64)| *from == 0 || *theirs == thread && clock + 1 >= *from;
-        let starts = self.starts.iter().any(is_there);
-        if starts {
-            self.starts.clear();
-        }
-        starts
+    /// What begins where the thread's clock shows this, or is about to; each is told once.
+    pub fn starts_at(&mut self, thread: u32, clock: u64) -> Vec<Start> {
+        let starts = self.starts.extract_if(.., |(theirs, from, _)| is_due(*theirs, *from, thread, clock));
+        starts.map(|(.., start)| start).collect()
     }
 
-    /// Whether that is so from the first instruction on.
-    pub fn follows_data_at_once(&self) -> bool {
-        self.starts.iter().any(|(_, from)| *from == 0)
+    /// Whether anything does.
+    pub fn is_any_due(&self, thread: u32, clock: u64) -> bool {
+        self.starts.iter().any(|(theirs, from, _)| is_due(*theirs, *from, thread, clock))
     }
 
     /// What is due because of the thread's clock.
@@ -346,6 +356,11 @@ impl Course {
     }
 }
 
+/// Whether what begins with one thread's clock does where a thread's clock shows this.
+fn is_due(theirs: u32, from: u64, thread: u32, clock: u64) -> bool {
+    from == 0 || theirs == thread && clock >= from
+}
+
 fn arrives(point: &Point, count: &mut Count, arrival: Arrival) -> bool {
     match point {
         Point::Spot { thread, spot } => {
@@ -422,8 +437,9 @@ mod tests {
             due
         });
         assert_eq!(arrivals, [None, None, Some(Due::SuppressAll), None]);
-        assert!(!course.follows_data_at(2, 6) && !course.follows_data_at(1, 5) && course.follows_data_at(1, 6));
-        assert!(course.clock_for(1).is_none() && !course.follows_data_at(1, 8), "once is enough");
+        assert_eq!([course.starts_at(2, 7), course.starts_at(1, 6)], [Vec::new(), Vec::new()]);
+        assert_eq!(course.starts_at(1, 7), [Start::Places(vec![0x10])]);
+        assert!(course.clock_for(1).is_none() && course.starts_at(1, 8).is_empty(), "once is enough");
     }
 
     #[test]

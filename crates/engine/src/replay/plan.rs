@@ -1,7 +1,9 @@
 //! What a run is to do differently from its recording. Places are addresses here; whoever makes a plan resolves names.
 
+use super::course::Start;
 use super::scrutiny::Structures;
 use sched::Policy;
+use std::ops::Range;
 
 /// A run that follows its recording to a point and goes on by itself from there.
 pub struct Plan {
@@ -27,8 +29,11 @@ pub enum Step {
     Flip { thread: Option<u32>, at: Spot },
     /// From now on, leave the instruction at the spot out, once; with its dependents, also all that depends on its result.
     Suppress { thread: Option<u32>, at: Spot, dependents: bool },
-    /// Keep where values come from, from when the thread's clock shows this. In force from the start.
-    Origins { thread: u32, clock: u64 },
+    /// Keep where values come from, from when the thread's clock shows this, and up to where it shows that. In force from
+    /// the start.
+    Origins { thread: u32, clock: u64, until: Option<u64> },
+    /// Keep who writes to this memory. In force from the start.
+    Writers(Vec<Range<u64>>),
     /// From now on, let another policy choose.
     Schedule(Box<dyn Policy>),
     /// End the run, now or when a thread is at the point.
@@ -67,13 +72,16 @@ pub enum Point {
 impl Plan {
     /// Whether any step looks at where values come from or go.
     pub fn follows_data(&self) -> bool {
-        let follows = |step: &Step| matches!(step, Step::Origins { .. } | Step::Suppress { dependents: true, .. });
+        let follows = |step: &Step| {
+            matches!(step, Step::Origins { .. } | Step::Writers(_) | Step::Suppress { dependents: true, .. })
+        };
         self.steps.iter().any(follows)
     }
 
-    /// All instructions that the plan speaks of.
+    /// The instructions at which it acts from the first one on.
     pub fn places(&self) -> Vec<u64> {
-        let spots = self.steps.iter().flat_map(Step::spots).flat_map(|spot| &spot.addresses);
+        let early = self.steps.iter().filter(|step| step.start().is_none());
+        let spots = early.flat_map(Step::spots).flat_map(|spot| &spot.addresses);
         let returns = self.steps.iter().flat_map(|step| match step {
             Step::Hold { until, .. } => until.returns.as_slice(),
             _ => &[],
@@ -83,11 +91,25 @@ impl Plan {
 }
 
 impl Step {
-    /// The thread and the clock from which on the step wants data to be followed, if it tells.
-    pub fn follows_data_from(&self) -> Option<(u32, u64)> {
+    /// What begins only when a thread's clock shows something.
+    pub fn starts(&self) -> Vec<(u32, u64, Start)> {
+        let end = match *self {
+            Step::Origins { thread, until: Some(until), .. } => Some((thread, until, Start::Pause)),
+            _ => None,
+        };
+        self.start().into_iter().chain(end).collect()
+    }
+
+    fn start(&self) -> Option<(u32, u64, Start)> {
+        let late = |thread: &Option<u32>, spot: &Spot| {
+            let thread = thread.filter(|_| spot.since > 0)?;
+            Some((thread, spot.since, Start::Places(spot.addresses.clone())))
+        };
         match self {
-            Step::Origins { thread, clock } => Some((*thread, *clock)),
-            Step::Suppress { thread: Some(thread), at, dependents: true } => Some((*thread, at.since)),
+            Step::Origins { thread, clock, .. } => Some((*thread, *clock, Start::Origins)),
+            Step::Writers(ranges) => Some((0, 0, Start::Writers(ranges.clone()))),
+            Step::Suppress { thread, at, .. } => late(thread, at),
+            Step::Stop(Some(Point::Spot { thread, spot })) => late(thread, spot),
             _ => None,
         }
     }
@@ -99,7 +121,11 @@ impl Step {
             }
             Step::Hold { before, until, .. } => vec![before, &until.spot],
             Step::Flip { at, .. } | Step::Suppress { at, .. } => vec![at],
-            Step::Run { until: None, .. } | Step::Schedule(_) | Step::Origins { .. } | Step::Stop(None) => Vec::new(),
+            Step::Run { until: None, .. }
+            | Step::Schedule(_)
+            | Step::Origins { .. }
+            | Step::Writers(_)
+            | Step::Stop(None) => Vec::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A run whose data are followed, instruction by instruction: which step wrote each byte, and which bytes are corrupt.
+//! A run whose data are followed: which step wrote each byte, and which bytes are corrupt.
 //!
 //! This is execution suppression (Jeffrey, Gupta and Gupta, "Execution suppression: an automated iterative technique for
 //! locating memory errors"): an instruction with a corrupt source does not take effect and its targets become corrupt;
@@ -6,8 +6,12 @@
 //! would go on where it must not (`rules`): the stack pointer always moves, a return goes where its call came from, a
 //! conditional branch goes to the end of its structure, and what could have happened inside is corrupt.
 //!
-//! Each step is kept with those that its values come from, so the end of a run can be traced back (`history`).
+//! Where origins are wanted, every instruction is looked at, and each step is kept with those that its values come from, so
+//! the end of a run can be traced back (`history`). Where they are not, only those are looked at that matter: all while a
+//! register of the thread is corrupt, and those that access memory with corrupt bytes, or write to bytes whose
+//! writers are sought (`alarms`).
 
+mod alarms;
 mod calls;
 mod frames;
 mod history;
@@ -27,15 +31,18 @@ use history::{History, Node, Sources, distance};
 use look::{Known, Look};
 use rustc_hash::FxHashMap;
 use shadow::{Memory, Registers, Serial};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use structures::KnownStructures;
 
 pub use history::Definition;
-pub use structures::{Region, Structures};
+pub use structures::{Position, Region, Structures};
 
 /// An outcome tells the branches of so many functions.
 const MOST_BRANCHES: usize = 32;
+/// Those who write to a granule are sought no longer when there are more.
+const MOST_WRITTEN: u32 = 20_000;
 
 /// What is known of how a run came to its end.
 #[derive(Clone, Debug)]
@@ -59,6 +66,16 @@ pub enum Verdict {
     Skipped,
 }
 
+/// Which instructions are looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Attention {
+    None,
+    /// Those that corruption can reach, or that write to what is sought.
+    Alarms,
+    /// All, and their history is kept.
+    Everything,
+}
+
 #[derive(Default)]
 struct Thread {
     registers: Registers,
@@ -70,7 +87,12 @@ struct Thread {
 }
 
 pub struct Scrutiny {
-    is_on: bool,
+    attention: Attention,
+    /// How many want everything to be looked at.
+    windows: u32,
+    /// Translated code leaves where it matters, also where corruption does.
+    alarmed: bool,
+    for_corruption: bool,
     structures: KnownStructures,
     known: FxHashMap<u64, Arc<Known>>,
     /// How many units had been dropped when `known` was last emptied: code may have changed since.
@@ -80,14 +102,22 @@ pub struct Scrutiny {
     history: History,
     /// The instruction that is about to run, or has faulted.
     looking: Option<Look>,
+    looked: u64,
     suppressed: u64,
+    /// How often it was written to granules that are sought.
+    written: FxHashMap<u64, u32>,
+    /// Where corrupt registers were saved, though nothing was stored.
+    saved_corrupt: BTreeSet<u64>,
     remarks: Vec<String>,
 }
 
 impl Scrutiny {
     pub fn new(structures: Box<dyn Structures>) -> Scrutiny {
         Scrutiny {
-            is_on: false,
+            attention: Attention::None,
+            windows: 0,
+            alarmed: false,
+            for_corruption: false,
             structures: KnownStructures::new(structures),
             known: FxHashMap::default(),
             dropped: 0,
@@ -95,25 +125,81 @@ impl Scrutiny {
             threads: BTreeMap::new(),
             history: History::default(),
             looking: None,
+            looked: 0,
             suppressed: 0,
+            written: FxHashMap::default(),
+            saved_corrupt: BTreeSet::new(),
             remarks: Vec::new(),
         }
     }
 
     pub fn is_on(&self) -> bool {
-        self.is_on
+        self.attention != Attention::None
     }
 
     /// From now on every instruction is looked at.
-    pub fn begin(&mut self, engine: &Engine) {
-        if !std::mem::replace(&mut self.is_on, true) {
-            engine.world().cache.step_from_now_on();
+    pub fn begin(&mut self) {
+        self.windows += 1;
+        self.attention = Attention::Everything;
+    }
+
+    /// From now on only those are that matter for other reasons.
+    pub fn pause(&mut self) {
+        self.windows = self.windows.saturating_sub(1);
+        if self.windows > 0 {
+            return;
         }
+        self.attention = if self.alarmed { Attention::Alarms } else { Attention::None };
+        self.memory.forget_writers();
+        for thread in self.threads.values_mut() {
+            thread.registers.forget_writers();
+            thread.frames.forget();
+        }
+    }
+
+    /// From now on at least those are that corruption can reach.
+    fn attend(&mut self, engine: &Engine) {
+        self.listen(engine, true);
+    }
+
+    /// From now on at least those are that write to some memory.
+    pub fn seek(&mut self, engine: &Engine, ranges: Vec<Range<u64>>) {
+        self.listen(engine, false);
+        ranges.into_iter().flatten().for_each(|address| self.memory.seek(address, true));
+    }
+
+    fn listen(&mut self, engine: &Engine, for_corruption: bool) {
+        self.for_corruption |= for_corruption;
+        self.alarmed = true;
+        if self.attention == Attention::None {
+            self.attention = Attention::Alarms;
+        }
+        let maps = self.memory.raise_alarms(self.for_corruption);
+        engine.world().cache.set_alarms(maps);
+    }
+
+    /// Whether the thread may run on unseen until it comes to corrupt memory. Its calls are then no longer known.
+    pub fn lets_go(&mut self, thread: u32) -> bool {
+        if self.attention != Attention::Alarms {
+            return false;
+        }
+        let Some(thread) = self.threads.get_mut(&thread) else { return true };
+        let is_clean = thread.registers.is_clean();
+        if is_clean {
+            thread.frames.forget();
+        }
+        is_clean
+    }
+
+    /// How many instructions were looked at.
+    pub fn looked(&self) -> u64 {
+        self.looked
     }
 
     /// Looks at the instruction that the thread stands at.
     pub fn before(&mut self, engine: &Engine, context: &mut Context) -> Verdict {
         self.looking = None;
+        self.looked += 1;
         let Some(look) = self.look(engine, context) else { return Verdict::Runs };
         if self.is_clean(look.thread) {
             self.looking = Some(look);
@@ -164,7 +250,7 @@ impl Scrutiny {
             // The instruction has just written there.
             let _ = kernel::write_bytes(*address, &[*byte]);
         }
-        let serial = self.note(&look, value_left(context, &look));
+        let serial = self.note(&look, || value_left(context, &look));
         let parts = look.known.flow.parts.iter().filter(|_| look.moves);
         let changes: Vec<Change> = parts.map(|part| self.change(&look, part)).collect();
         for (part, change) in look.known.flow.parts.iter().filter(|_| look.moves).zip(changes) {
@@ -175,8 +261,35 @@ impl Scrutiny {
         self.follow_control(context, &look, serial);
     }
 
-    /// Adds the step to the history.
-    fn note(&mut self, look: &Look, value: u64) -> Serial {
+    /// Whether somebody wants to know that an instruction writes to memory.
+    fn is_sought(&mut self, look: &Look) -> bool {
+        if !self.memory.is_any_sought() {
+            return false;
+        }
+        let flow = &look.known.flow;
+        let written = (0..look.ranges.len()).filter(|operand| flow.memory[*operand].writes);
+        let found = written.flat_map(|operand| look.addresses(operand)).find(|address| self.memory.is_sought(*address));
+        if let Some(address) = found {
+            self.tire_of(address);
+        }
+        found.is_some() || flow.control == Control::Kernel
+    }
+
+    /// What is written to again and again is not sought for ever.
+    fn tire_of(&mut self, address: u64) {
+        let granule = address & !7;
+        let count = self.written.entry(granule).or_default();
+        *count += 1;
+        if *count > MOST_WRITTEN {
+            (granule..granule + 8).for_each(|address| self.memory.seek(address, false));
+        }
+    }
+
+    /// Adds the step to the history, if that is kept.
+    fn note(&mut self, look: &Look, value: impl FnOnce() -> u64) -> Serial {
+        if self.attention != Attention::Everything && !self.is_sought(look) {
+            return 0;
+        }
         let sources = self.sources(look);
         let flow = &look.known.flow;
         let written = flow.memory.iter().position(|memory| memory.writes).or((!flow.memory.is_empty()).then_some(0));
@@ -193,7 +306,7 @@ impl Scrutiny {
             address: range.map_or(0, |range| range.start),
             size: range.map_or(0, |range| (range.end - range.start).min(u64::from(u32::MAX)) as u32),
             from: from.map_or(0, |range| range.start),
-            value,
+            value: value(),
             writes,
             decided: frames.filter(|_| is_constant).map_or(0, Frames::branch),
             overwrites: stored.as_ref().map_or(0, |stored| self.memory.last_writer(stored.clone())),
@@ -262,26 +375,51 @@ impl Scrutiny {
     fn apply(&mut self, look: &Look, target: Place, change: &Change, serial: Serial) {
         match target {
             Place::Register(span) => {
+                let is_kept = self.attention == Attention::Everything;
                 let registers = self.registers(look.thread);
-                registers.write(span, serial);
+                if is_kept {
+                    registers.write(span, serial);
+                }
                 for (position, byte) in span.bytes().enumerate() {
                     registers.mark(byte, change.corrupts(position, false));
                 }
             }
             Place::Memory(operand) if matches!(change, Change::All(false)) => {
                 for range in look.ranges[operand].iter().cloned() {
-                    self.memory.write(range.clone(), serial);
+                    self.wrote(range.clone(), serial);
                     self.memory.mark_all(range, false);
                 }
+                self.note_saved(look, operand, false);
             }
             Place::Memory(operand) => {
                 for (position, address) in look.addresses(operand).enumerate() {
                     let is_corrupt = change.corrupts(position, true);
                     self.memory.mark(address, is_corrupt);
                     if !is_corrupt {
-                        self.memory.write(address..address + 1, serial);
+                        self.wrote(address..address + 1, serial);
                     }
                 }
+                self.note_saved(look, operand, true);
+            }
+        }
+    }
+
+    /// A step has written to memory, or what is no step.
+    fn wrote(&mut self, range: Range<u64>, serial: Serial) {
+        match self.attention {
+            Attention::Everything => self.memory.write(range, serial),
+            Attention::Alarms if self.memory.is_any_sought() => self.memory.write_sought(range, serial),
+            _ => {}
+        }
+    }
+
+    /// A register was saved on the stack, or is not there because it was corrupt.
+    fn note_saved(&mut self, look: &Look, operand: usize, is_corrupt: bool) {
+        if let Some(range) = look.ranges[operand].first().filter(|_| look.known.saves()) {
+            if is_corrupt {
+                self.saved_corrupt.insert(range.start);
+            } else {
+                self.saved_corrupt.remove(&range.start);
             }
         }
     }
@@ -296,7 +434,9 @@ impl Scrutiny {
             Control::Conditional => thread.frames.branched(serial),
             Control::Return => thread.frames.returned(context.gpr[RSP].wrapping_sub(8)),
             Control::Kernel => {
-                thread.registers.write(Span::general(RAX as u8), serial);
+                if self.attention == Attention::Everything {
+                    thread.registers.write(Span::general(RAX as u8), serial);
+                }
                 thread.registers.mark_all(Span::general(RAX as u8), false);
                 thread.call = Some(Begun::new(serial, context.gpr[RAX], &arguments_of(context)));
             }
@@ -306,13 +446,13 @@ impl Scrutiny {
 
     /// What the outcome is to say about the end.
     pub fn told(&mut self, thread: u32) -> Option<Origins> {
-        if !self.is_on {
+        if !self.is_on() {
             return None;
         }
         let looking = self.looking.take().filter(|look| look.thread == thread);
         // Where control went to what is no instruction, the last step counts.
         let last = match looking {
-            Some(look) => self.note(&look, 0),
+            Some(look) => self.note(&look, || 0),
             None => self.threads.get(&thread).map_or(0, |thread| thread.last),
         };
         let known = self.threads.get(&thread);
@@ -320,7 +460,7 @@ impl Scrutiny {
             known.map_or(Vec::new(), |thread| thread.frames.branches().take(MOST_BRANCHES).collect());
         let mut definitions = self.history.behind(branches.iter().copied().chain([last]).collect());
         let failure = (!definitions.is_empty()).then(|| definitions.remove(0));
-        Some(Origins { steps: self.history.len(), suppressed: self.suppressed, failure, branches, definitions })
+        Some(Origins { steps: self.looked, suppressed: self.suppressed, failure, branches, definitions })
     }
 
     pub fn take_remarks(&mut self) -> Vec<String> {

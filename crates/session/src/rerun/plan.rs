@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
+
+/// The writers of less memory can be sought.
+const MOST_SOUGHT: u64 = 1 << 20;
 
 /// Names what the file holds, and its version: a new number comes with changes that older readers would misread.
 const SCHEMA: &str = "whodunit/plan/1";
@@ -57,8 +61,15 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         dependents: bool,
     },
-    /// Keep which instruction wrote which value, from when the thread's clock shows this.
-    Origins { thread: u32, clock: u64 },
+    /// Keep which instruction wrote which value, from when the thread's clock shows this, and up to where it shows that.
+    Origins {
+        thread: u32,
+        clock: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<u64>,
+    },
+    /// Keep which instructions write to some memory.
+    Writers { memory: Vec<Memory> },
     /// Let this policy choose who runs, where nothing else tells.
     Schedule {
         policy: PolicyName,
@@ -89,6 +100,22 @@ pub struct Point {
     /// Which arrival there, counted from one.
     #[serde(default = "once")]
     pub time: u64,
+}
+
+/// Some bytes of the program's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    pub address: String,
+    pub size: u64,
+}
+
+impl Memory {
+    /// None if that is no memory.
+    pub fn range(&self) -> Option<Range<u64>> {
+        let address = u64::from_str_radix(self.address.strip_prefix("0x")?, 16).ok()?;
+        (self.size > 0).then_some(address..address.checked_add(self.size)?)
+    }
 }
 
 /// A thread has run the instruction at a place.
@@ -190,7 +217,20 @@ impl Step {
             }
             Step::Flip { time, .. } | Step::Suppress { time, .. } => [*time, 1],
             Step::Schedule { quantum: Some(0), .. } => return wrong("`quantum` must be at least 1"),
-            Step::Run { until: None, .. } | Step::Schedule { .. } | Step::Origins { .. } => return Ok(()),
+            Step::Origins { clock, until: Some(until), .. } if until <= clock => {
+                return wrong("`until` must come after `clock`");
+            }
+            Step::Writers { memory } if memory.iter().any(|memory| memory.range().is_none()) => {
+                return wrong("`memory` is told by an `address` in hexadecimal and a `size`");
+            }
+            Step::Writers { memory }
+                if memory.iter().map(|memory| memory.size.min(MOST_SOUGHT)).sum::<u64>() >= MOST_SOUGHT =>
+            {
+                return wrong("the writers of less than a megabyte can be sought");
+            }
+            Step::Run { until: None, .. } | Step::Schedule { .. } | Step::Origins { .. } | Step::Writers { .. } => {
+                return Ok(());
+            }
         };
         if times.contains(&0) { wrong("`time` is counted from 1") } else { Ok(()) }
     }
@@ -233,11 +273,12 @@ mod tests {
                 {"hold": {"thread": 2, "before": "use+0x4", "until": {"thread": 1, "passes": "0x4010", "time": 3}}},
                 {"run": {"thread": 1, "until": {"thread": 1, "clock": 50}}},
                 {"flip": {"at": "use"}}, {"suppress": {"thread": 1, "at": "use"}},
-                {"origins": {"thread": 1, "clock": 4}}, {"suppress": {"thread": 1, "clock": 5, "at": "use", "dependents": true}},
+                {"origins": {"thread": 1, "clock": 4}}, {"origins": {"thread": 1, "clock": 4, "until": 9}},
+                {"writers": {"memory": [{"address": "0x40c0", "size": 8}]}}, {"suppress": {"thread": 1, "clock": 5, "at": "use", "dependents": true}},
                 {"schedule": {"policy": "round-robin"}}, {"stop": {}}]"#,
         );
         let plan = Plan::read(&text).unwrap();
-        assert_eq!(plan.steps.len(), 9);
+        assert_eq!(plan.steps.len(), 11);
         assert_eq!(Plan::read(&plan.text()).unwrap(), plan);
     }
 
@@ -250,6 +291,15 @@ mod tests {
             (steps(r#"[{"follow": {}}]"#), "a point is told by `event`, by `thread` and `clock`, or by `at`"),
             (steps(r#"[{"flip": {"at": "f", "time": 0}}]"#), "`time` is counted from 1"),
             (steps(r#"[{"suppress": {"at": "f", "clock": 3}}]"#), "a `clock` is one of a `thread`, which is missing"),
+            (steps(r#"[{"origins": {"thread": 1, "clock": 3, "until": 3}}]"#), "`until` must come after `clock`"),
+            (
+                steps(r#"[{"writers": {"memory": [{"address": "40c0", "size": 8}]}}]"#),
+                "`memory` is told by an `address` in hexadecimal and a `size`",
+            ),
+            (
+                steps(r#"[{"writers": {"memory": [{"address": "0x0", "size": 99999999}]}}]"#),
+                "the writers of less than a megabyte can be sought",
+            ),
             (
                 steps(r#"[{"schedule": {"policy": "random"}}]"#),
                 "`run` and `schedule` need to know from where on: put a `follow` step before them",

@@ -6,7 +6,7 @@ use super::structures::StructuresOf;
 use crate::show::{Recorded, recorded};
 use engine::{Passage, Spot};
 use sched::{Policy, Random, RoundRobin};
-use session::rerun::{Plan, Point, PolicyName, Step};
+use session::rerun::{Memory, Plan, Point, PolicyName, Step};
 use trace::Recording;
 
 /// The plan for the process image in `log`.
@@ -46,7 +46,10 @@ impl Preparing {
                 at: self.spot(at, *time, clock.unwrap_or(0), Meaning::Start)?,
                 dependents: *dependents,
             },
-            Step::Origins { thread, clock } => engine::Step::Origins { thread: self.thread(*thread)?, clock: *clock },
+            Step::Origins { thread, clock, until } => {
+                engine::Step::Origins { thread: self.thread(*thread)?, clock: *clock, until: *until }
+            }
+            Step::Writers { memory } => engine::Step::Writers(memory.iter().filter_map(Memory::range).collect()),
             Step::Schedule { policy, seed, quantum } => engine::Step::Schedule(self.policy(*policy, *seed, *quantum)),
             Step::Stop(point) if point.at.is_none() && point.clock.is_none() => engine::Step::Stop(None),
             Step::Stop(point) => engine::Step::Stop(Some(self.point(point)?)),

@@ -1,9 +1,10 @@
 //! What branches of the recorded program decide about, for runs that leave structures out.
 
-use engine::{Region, Structures};
+use engine::{Position, Region, Structures};
 use iced_x86::{Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use program::flow::{BlockIdx, Code, Graph};
 use program::space::{AddressSpace, GuestAddress};
+use program::unwind::{self, Memory, Registers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
@@ -41,6 +42,7 @@ struct Piece {
 }
 
 pub struct StructuresOf {
+    space: AddressSpace,
     pieces: Vec<Piece>,
     /// Where functions are, by where they start.
     functions: BTreeMap<u64, u64>,
@@ -57,6 +59,7 @@ impl StructuresOf {
         });
         let ends = space.functions_meaning(|name| ENDS.contains(&name).then_some(()));
         StructuresOf {
+            space: space.clone(),
             pieces: pieces.collect(),
             functions: space.code_of_functions().into_iter().map(|code| (code.start.0, code.end.0)).collect(),
             ends: ends.into_iter().map(|function| function.start.0).collect(),
@@ -132,6 +135,22 @@ impl Structures for StructuresOf {
         let instructions = instructions.map(|instruction| instruction.ip()).collect();
         let stack = end.and_then(|end| self.stack_change(&graph, branch, end)).unwrap_or(0);
         Some(Region { end: end.map(|end| graph.blocks()[end].start.0), instructions, stack })
+    }
+
+    fn caller(&mut self, position: Position, read: &dyn Fn(u64, &mut [u8]) -> bool) -> Option<Position> {
+        let registers = Registers::full(position.pc, position.general);
+        let caller = unwind::caller(&self.space, &Shown(read), registers)?;
+        let known = std::array::from_fn(|number| caller.general[number].unwrap_or(position.general[number]));
+        Some(Position { pc: caller.pc, general: known })
+    }
+}
+
+/// Memory as somebody else shows it.
+struct Shown<'a>(&'a dyn Fn(u64, &mut [u8]) -> bool);
+
+impl Memory for Shown<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        (self.0)(address, buffer)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Student;
 use crate::naming::{Block, Blocks};
+use engine::{Chosen, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -41,6 +42,13 @@ pub struct Judged {
 struct Asked {
     about: Vec<usize>,
     before: Vec<usize>,
+}
+
+/// The accesses that questions are about; no others need to be told.
+pub fn accesses_of(questions: &[Question]) -> Chosen {
+    let before = questions.iter().filter_map(|question| question.since).map(|since| since.pc);
+    let instructions = questions.iter().map(|question| question.pc).chain(before).collect();
+    Chosen { instructions, others: Wanted::default() }
 }
 
 pub struct BlocksAt {

@@ -3,6 +3,7 @@
 use super::chain::{End, Trail};
 use super::check::Checks;
 use super::endings::is_failure;
+use super::reach::Reach;
 use super::suspects;
 use crate::recordings::Trouble;
 use crate::rerun::carry_out;
@@ -10,13 +11,12 @@ use session::rerun::{Definition, Frame, Outcome, Plan, Point, Step};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How far back data are followed at first, in events of the crashing thread's clock, and how much further each time.
-const FIRST_WINDOW: u64 = 20_000;
-const WIDER: u64 = 16;
 /// More rounds than any published diagnosis took.
 const MOST_ROUNDS: usize = 16;
-/// A run that was suppressed may go on for so many events.
-const LIMIT: u64 = 4_000_000;
+/// One crash is looked back from in so many runs at most.
+const MOST_LOOKS: usize = 12;
+/// A run that was suppressed may go on for so many events: more than a second's.
+const LIMIT: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crash {
@@ -55,7 +55,6 @@ pub struct Rounds {
 struct Runner<'a> {
     folder: &'a Path,
     log: u32,
-    crash: Crash,
     n_runs: usize,
     steps: u64,
 }
@@ -63,30 +62,29 @@ struct Runner<'a> {
 /// The run as it was recorded, with its data followed.
 pub struct Begun<'a> {
     runner: Runner<'a>,
-    from: u64,
+    crash: Crash,
     pub outcome: Outcome,
     trails: Vec<Trail>,
 }
 
 impl<'a> Begun<'a> {
     pub fn new(crash: Crash, checks: &Checks<'a>) -> Result<Begun<'a>, Trouble> {
-        let mut runner = Runner { folder: checks.folder, log: checks.log, crash, n_runs: 0, steps: 0 };
-        let (from, outcome, trails) = runner.crash(FIRST_WINDOW, &[], checks)?;
-        Ok(Begun { runner, from, outcome, trails })
+        let mut runner = Runner { folder: checks.folder, log: checks.log, n_runs: 0, steps: 0 };
+        let (outcome, trails) = runner.look_back(crash.thread, crash.clock, &[], checks)?;
+        Ok(Begun { runner, crash, outcome, trails })
     }
 }
 
 impl Rounds {
     pub fn go(begun: Begun<'_>, checks: &Checks<'_>) -> Result<Rounds, Trouble> {
-        let Begun { mut runner, mut from, mut outcome, mut trails } = begun;
-        let crash = runner.crash;
+        let Begun { mut runner, crash, mut outcome, mut trails } = begun;
         let mut points: Vec<Step> = Vec::new();
         let mut rounds = Vec::new();
         let calm = loop {
             if trails.iter().all(|trail| trail.end == End::Older) || rounds.len() == MOST_ROUNDS {
                 break None;
             }
-            let stacks = runner.stacks(from, &points, &trails)?;
+            let stacks = runner.stacks(&points, &trails)?;
             let origins = trails.iter().filter(|trail| trail.end != End::Older).filter_map(Trail::origin);
             let new: Vec<Step> = origins.map(point).filter(|point| !points.contains(point)).collect();
             // What has been left out already cannot be left out once more.
@@ -95,7 +93,7 @@ impl Rounds {
             }
             points.extend(new);
             rounds.push(Round { outcome, trails, stacks });
-            (from, outcome, trails) = runner.crash(crash.clock - from, &points, checks)?;
+            (outcome, trails) = runner.crash(&points, checks)?;
             if !is_failure(&outcome) {
                 break Some(outcome);
             }
@@ -121,31 +119,51 @@ impl Rounds {
 }
 
 impl Runner<'_> {
-    /// The run without some points, with its data followed from far enough back; the ways back if it crashes.
-    fn crash(
-        &mut self,
-        mut window: u64,
-        points: &[Step],
-        checks: &Checks<'_>,
-    ) -> Result<(u64, Outcome, Vec<Trail>), Trouble> {
-        loop {
-            let from = self.crash.clock.saturating_sub(window);
-            let outcome = self.run(from, points, None)?;
-            if !is_failure(&outcome) {
-                return Ok((from, outcome, Vec::new()));
-            }
-            let trails = suspects::trails(&outcome, from == 0, checks);
-            let is_enough = !trails.is_empty() && trails.iter().all(|trail| !trail.is_open);
-            if is_enough || from == 0 {
-                return Ok((from, outcome, trails));
-            }
-            window = window.saturating_mul(WIDER);
+    /// The run without some points; the ways back if it crashes.
+    fn crash(&mut self, points: &[Step], checks: &Checks<'_>) -> Result<(Outcome, Vec<Trail>), Trouble> {
+        let outcome = self.run(points, Vec::new())?;
+        match is_failure(&outcome) {
+            true => self.look_back(outcome.thread, outcome.clock, points, checks),
+            false => Ok((outcome, Vec::new())),
         }
     }
 
-    fn run(&mut self, from: u64, points: &[Step], stop: Option<Step>) -> Result<Outcome, Trouble> {
-        let origins = Step::Origins { thread: self.crash.thread, clock: from };
-        let steps = std::iter::once(origins).chain(points.iter().cloned()).chain(stop);
+    /// The same with its data followed from far enough back, where it is known how far it comes.
+    fn look_back(
+        &mut self,
+        thread: u32,
+        clock: u64,
+        points: &[Step],
+        checks: &Checks<'_>,
+    ) -> Result<(Outcome, Vec<Trail>), Trouble> {
+        let mut reach = Reach::new(thread, clock);
+        for _ in 1..MOST_LOOKS {
+            let (outcome, trails) = self.look(&reach, points, checks)?;
+            let is_enough = !trails.is_empty() && trails.iter().all(|trail| reach.suffices(trail));
+            let origins = outcome.origins.as_ref().filter(|_| !is_enough && !reach.is_whole() && is_failure(&outcome));
+            match origins.map(|origins| reach.extend(origins, &trails)) {
+                Some(true) => {}
+                // What cannot be found has not been there.
+                Some(false) => {
+                    let trails = suspects::trails(&outcome, true, checks);
+                    return Ok((outcome, trails));
+                }
+                None => return Ok((outcome, trails)),
+            }
+        }
+        self.look(&reach, points, checks)
+    }
+
+    /// A run whose data are followed as far as that; the ways back if it crashes.
+    fn look(&mut self, reach: &Reach, points: &[Step], checks: &Checks<'_>) -> Result<(Outcome, Vec<Trail>), Trouble> {
+        let outcome = self.run(points, reach.steps())?;
+        let trails =
+            if is_failure(&outcome) { suspects::trails(&outcome, reach.is_whole(), checks) } else { Vec::new() };
+        Ok((outcome, trails))
+    }
+
+    fn run(&mut self, points: &[Step], more: Vec<Step>) -> Result<Outcome, Trouble> {
+        let steps = points.iter().cloned().chain(more);
         let plan = Plan { limit: Some(LIMIT), ..Plan::new(steps.collect()) };
         let outcome = carry_out(self.folder, self.log, &plan)?;
         self.n_runs += 1;
@@ -154,7 +172,7 @@ impl Runner<'_> {
     }
 
     /// The stacks of the origins, each from a run that stops there.
-    fn stacks(&mut self, from: u64, points: &[Step], trails: &[Trail]) -> Result<Vec<Vec<Frame>>, Trouble> {
+    fn stacks(&mut self, points: &[Step], trails: &[Trail]) -> Result<Vec<Vec<Frame>>, Trouble> {
         let mut stacks: Vec<Vec<Frame>> = Vec::new();
         // What one instruction does again and again, it mostly does for the same caller.
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
@@ -172,7 +190,7 @@ impl Runner<'_> {
                 at: Some(origin.pc.clone()),
                 time: origin.time,
             });
-            let outcome = self.run(from, points, Some(stop))?;
+            let outcome = self.run(points, vec![stop])?;
             let thread = outcome.threads.into_iter().find(|thread| thread.thread == origin.thread);
             stacks.push(thread.map_or(Vec::new(), |thread| thread.stack));
         }

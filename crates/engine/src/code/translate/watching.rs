@@ -21,12 +21,14 @@ enum Accesses {
 
 impl Emitter<'_> {
     pub(super) fn watch(&mut self, instruction: &Instruction) {
-        if self.cache.watched.is_empty() || self.cache.single_steps {
+        if self.cache.watched.is_empty() && self.cache.alarms.is_none() || self.cache.single_steps {
             return;
         }
         let pc = instruction.ip();
         let windows = self.cache.watched.clone();
-        let reads = windows.iter().any(|window| window.what.sees_reads());
+        let alarms = self.cache.alarms;
+        let reads =
+            alarms.is_some_and(|maps| maps.reads.is_some()) || windows.iter().any(|window| window.what.sees_reads());
         match accesses_of(&mut self.cache.factory, instruction, reads) {
             Accesses::Anywhere => {
                 self.step(pc, Disturbance::default());
@@ -36,6 +38,8 @@ impl Emitter<'_> {
                 for memory in places {
                     let sees = |window: &&Window| is_seen(&memory, window.what);
                     windows.iter().filter(sees).for_each(|window| self.check_address(pc, &memory, *window));
+                    let maps = alarms.and_then(|maps| if writes(&memory) { Some(maps.writes) } else { maps.reads });
+                    maps.into_iter().for_each(|maps| self.check_alarm(pc, &memory, maps));
                 }
             }
         }
@@ -50,6 +54,29 @@ impl Emitter<'_> {
         self.asm.load_constant(SCRATCH, u64::from(window.shift));
         self.asm.raw(&[0xc4, 0xe2, 0xa3, 0xf7, 0xc9]); // shrx rcx, rcx, r11
         self.asm.raw(&[0xe3, 2, 0xeb, 5]); // jrcxz over the short jump into the long one
+        self.leave_to_look(pc);
+    }
+
+    /// Leaves if the map for the access's width has an entry for the address. Flags stay as they are.
+    fn check_alarm(&mut self, pc: u64, memory: &UsedMemory, [narrow, word, wide]: [u64; 3]) {
+        let map = match memory.memory_size().size() {
+            1 => narrow,
+            2..=8 => word,
+            _ => wide,
+        };
+        self.step(pc, Disturbance::default());
+        self.spill_for_branch(pc);
+        self.load_address(pc, memory);
+        self.asm.raw(&[0xc4, 0x63, 0xfb, 0xf0, 0xd9, 3]); // rorx r11, rcx, 3
+        self.asm.raw(&[0x45, 0x0f, 0xb7, 0xdb]); // movzx r11d, r11w
+        self.asm.load_constant(CX, map);
+        self.asm.raw(&[0x42, 0x0f, 0xb6, 0x0c, 0x19]); // movzx ecx, byte [rcx + r11]
+        self.asm.raw(&[0xe3, 5]); // jrcxz over the long jump
+        self.leave_to_look(pc);
+    }
+
+    /// The jump that leaves, with the guest's registers, and where the unit goes on if it is not taken.
+    fn leave_to_look(&mut self, pc: u64) {
         let (count, scratch) = (self.layout.gpr(RCX), self.layout.gpr(R11));
         let restore = |asm: &mut crate::code::assembler::Assembler| {
             asm.load_slot(SCRATCH, scratch);

@@ -166,7 +166,7 @@ impl Scrutiny {
     /// Memory has been written by nobody that was looked at.
     fn write_outside(&mut self, address: u64, length: u64, serial: Serial) {
         let range = address..address.saturating_add(length);
-        self.memory.write(range.clone(), serial);
+        self.wrote(range.clone(), serial);
         self.memory.mark_all(range, false);
     }
 }

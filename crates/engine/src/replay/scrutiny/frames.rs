@@ -5,7 +5,7 @@ use crate::context::{Context, RBP, RBX, RSP};
 use guest::flow::Span;
 
 /// Registers that a function gives back as it got them.
-const KEPT: [usize; 6] = [RBX, RBP, 12, 13, 14, 15];
+pub const KEPT: [usize; 6] = [RBX, RBP, 12, 13, 14, 15];
 
 pub struct Frame {
     /// Where the return address is.
@@ -27,6 +27,12 @@ impl Frames {
         self.returned(slot);
         let corrupt = KEPT.map(|number| registers.any_corrupt(Span::general(number as u8)));
         self.0.push(Frame { slot, target, values: KEPT.map(|number| context.gpr[number]), corrupt, branch: 0 });
+    }
+
+    /// Calls and returns go unseen from here on.
+    pub fn forget(&mut self) {
+        self.0.clear();
+        self.1 = 0;
     }
 
     /// Calls are over whose return address lies below or at `slot`.

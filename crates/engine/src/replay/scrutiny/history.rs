@@ -161,10 +161,6 @@ impl History {
         self.stretches.drain(..known.saturating_sub(1));
     }
 
-    pub fn len(&self) -> u64 {
-        u64::from(self.dropped) + self.nodes.len() as u64
-    }
-
     pub fn node(&self, serial: Serial) -> Option<&Node> {
         self.nodes.get(serial.checked_sub(self.dropped + 1)? as usize)
     }

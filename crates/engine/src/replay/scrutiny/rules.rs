@@ -1,5 +1,6 @@
 //! What becomes of an instruction that corruption reaches.
 
+use super::frames::KEPT;
 use super::look::Look;
 use super::structures::results;
 use super::{Scrutiny, Verdict};
@@ -12,7 +13,7 @@ use iced_x86::Mnemonic;
 impl Scrutiny {
     /// The plan wants the instruction that the thread stands at left out, with all that depends on it.
     pub fn suppress(&mut self, engine: &Engine, context: &mut Context) {
-        self.begin(engine);
+        self.attend(engine);
         let verdict = self.look(engine, context).map(|look| self.leave_out(engine, context, look));
         if verdict != Some(Verdict::Skipped) {
             self.remark(format!("the instruction at {:#x} cannot be left out", context.pc));
@@ -65,7 +66,8 @@ impl Scrutiny {
         let slots: Vec<u64> = look.addresses(operand).collect();
         let writer = slots.first().map_or(0, |slot| self.memory.writer(*slot));
         let is_whole = slots.iter().all(|slot| self.memory.writer(*slot) == writer);
-        let is_saved = writer == 0 || self.history.node(writer).is_some_and(|node| node.saves);
+        let is_stored = slots.first().is_none_or(|slot| !self.saved_corrupt.contains(slot));
+        let is_saved = writer == 0 && is_stored || self.history.node(writer).is_some_and(|node| node.saves);
         if is_whole && is_saved {
             slots.into_iter().for_each(|slot| self.memory.mark(slot, false));
         }
@@ -104,7 +106,7 @@ impl Scrutiny {
         let is_left_out = self.go_around(engine, context, &look);
         if is_left_out {
             self.suppressed += 1;
-            self.note(&look, 0);
+            self.note(&look, || 0);
             return Verdict::Skipped;
         }
         self.looking = Some(look);
@@ -159,27 +161,47 @@ impl Scrutiny {
 
     /// A function whose frame pointer is corrupt gives its frame up: both pointers are those of its call.
     fn leave_frame(&mut self, context: &mut Context, look: &Look) {
+        let caller = self.structures.caller(context);
         let thread = self.threads.entry(look.thread).or_default();
-        let Some(frame) = thread.frames.slot_above(context.gpr[RSP]) else {
+        let known = thread.frames.slot_above(context.gpr[RSP]);
+        let known = known.map(|frame| (frame.slot(), frame.frame_pointer()));
+        let found = || caller.map(|caller| (caller.stack() - 8, (caller.general[RBP], false)));
+        let Some((slot, (pointer, is_corrupt))) = known.or_else(found) else {
             return self.remark(format!("the frame pointer is corrupt at {:#x}", look.pc()));
         };
-        let (pointer, is_corrupt) = frame.frame_pointer();
-        context.gpr[RSP] = frame.slot();
+        context.gpr[RSP] = slot;
         context.gpr[RBP] = pointer;
         thread.registers.mark_all(Span::general(RBP as u8), is_corrupt);
     }
 
     /// A return whose address is corrupt goes where its call came from.
     fn return_as_called(&mut self, context: &mut Context, look: &Look) -> bool {
-        let thread = self.threads.entry(look.thread).or_default();
         let slot = context.gpr[RSP];
-        let Some(target) = thread.frames.at(slot).map(|frame| frame.target) else {
+        let caller = self.structures.caller(context).filter(|caller| caller.stack() == slot + 8);
+        let thread = self.threads.entry(look.thread).or_default();
+        let known = thread.frames.at(slot).map(|frame| frame.target);
+        let Some(target) = known.or(caller.map(|caller| caller.pc)) else {
             self.remark(format!("where the return at {:#x} goes is corrupt", look.pc()));
             return false;
         };
         thread.frames.returned(slot);
         context.gpr[RSP] = slot + 8;
         context.pc = target;
+        true
+    }
+
+    /// Lets the innermost function return, though its call was not seen: what it has saved is on the stack.
+    fn leave_as_called(&mut self, context: &mut Context, look: &Look) -> bool {
+        let Some(caller) = self.structures.caller(context) else { return false };
+        let registers = self.registers(look.thread);
+        for number in KEPT {
+            if context.gpr[number] != caller.general[number] {
+                context.gpr[number] = caller.general[number];
+                registers.mark_all(Span::general(number as u8), false);
+            }
+        }
+        context.gpr[RSP] = caller.stack();
+        context.pc = caller.pc;
         true
     }
 
@@ -196,7 +218,9 @@ impl Scrutiny {
             }
         }
         // The structure ends with the function.
-        if thread.frames.leave(context, &mut thread.registers) {
+        let is_left = thread.frames.leave(context, &mut thread.registers) || self.leave_as_called(context, look);
+        let thread = self.threads.entry(look.thread).or_default();
+        if is_left {
             results().for_each(|span| thread.registers.mark_all(span, true));
             return true;
         }

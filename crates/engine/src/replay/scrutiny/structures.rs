@@ -2,8 +2,9 @@
 
 use super::look::{Known, Look};
 use super::shadow::{Memory, Registers};
-use crate::context::Context;
+use crate::context::{Context, RSP};
 use crate::engine::Engine;
+use crate::kernel;
 use guest::flow::{Control, Place, Span};
 use iced_x86::Register;
 use rustc_hash::FxHashMap;
@@ -21,10 +22,26 @@ pub struct Region {
     pub stack: i64,
 }
 
+/// Where a thread stands: its next instruction and its general registers, in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub pc: u64,
+    pub general: [u64; 16],
+}
+
+impl Position {
+    pub fn stack(&self) -> u64 {
+        self.general[RSP]
+    }
+}
+
 /// What is known of the guest's code without running it.
 pub trait Structures: Send {
     /// The region that the branch at `pc` decides about; none if nobody knows.
     fn decided_at(&mut self, pc: u64) -> Option<Region>;
+
+    /// Where a function returns to that is left as it stands, as `read` shows its memory; none if nobody knows.
+    fn caller(&mut self, position: Position, read: &dyn Fn(u64, &mut [u8]) -> bool) -> Option<Position>;
 }
 
 /// Registers in which results are returned.
@@ -45,6 +62,12 @@ pub struct KnownStructures {
 impl KnownStructures {
     pub fn new(source: Box<dyn Structures>) -> KnownStructures {
         KnownStructures { source, known: FxHashMap::default() }
+    }
+
+    /// Where the function that the thread is in returns to.
+    pub fn caller(&mut self, context: &Context) -> Option<Position> {
+        let position = Position { pc: context.pc, general: context.gpr };
+        self.source.caller(position, &|address, bytes| kernel::read_bytes(address, bytes).is_ok())
     }
 
     pub fn decided_at(&mut self, engine: &Engine, pc: u64) -> Option<Arc<Effects>> {

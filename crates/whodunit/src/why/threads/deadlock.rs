@@ -45,7 +45,7 @@ impl Examiner<'_> {
 
     /// The run up to where a thread waits for ever, with its data followed.
     fn before_the_wait(&self, waiting: &Stuck) -> Option<Outcome> {
-        let origins = Step::Origins { thread: waiting.thread, clock: 0 };
+        let origins = Step::Origins { thread: waiting.thread, clock: 0, until: None };
         let at = Some(format!("{:#x}", waiting.call.pc));
         let stop = Point { event: None, thread: Some(waiting.thread), clock: None, at, time: waiting.call.time };
         let plan = Plan::new(vec![origins, Step::Stop(stop)]);
