@@ -10,6 +10,7 @@ mod check;
 mod endings;
 mod groups;
 mod rounds;
+mod silent;
 mod sites;
 mod slice;
 mod suspects;
@@ -47,7 +48,11 @@ If the program has threads, other orders of their accesses to what the failure d
 bad exit status, a deadlock or a hang. An order that makes the failure go away is the answer: a data race, an atomicity
 violation, an order violation, or a ring of threads and locks.
 
+With --silent nothing need crash: the recording runs again with its variables and the blocks of its heap laid out
+elsewhere, each between guards, and the first store beyond one of them is the answer.
+
 EXIT STATUS:
+  0  with --silent: nothing was found
   1  there is a diagnosis, of at least one recording
   2  the command line is wrong
   3  the recording did not fail, cannot be replayed, or nothing was found
@@ -56,7 +61,8 @@ EXAMPLES:
   whodunit why latest
   whodunit why server-3 --format json
   whodunit why server-3 server-7 server-9
-  whodunit why latest -o why.html";
+  whodunit why latest -o why.html
+  whodunit why --silent latest";
 
 const NOTES: [&str; 2] = [
     "What is left out stays out: a program whose checks depend on it may end otherwise than it would if it were repaired.",
@@ -77,6 +83,9 @@ pub struct Arguments {
     /// Of this process or program, by the number that `whodunit show` gives it, instead of the first that crashed
     #[arg(long, value_name = "N")]
     process: Option<u32>,
+    /// Look for memory corruption that nothing crashes on, by runs with other layouts of memory
+    #[arg(long)]
+    silent: bool,
     #[command(flatten)]
     output: findings_output::OutputArguments,
 }
@@ -98,9 +107,12 @@ pub struct Diagnosis {
 }
 
 fn find(arguments: &Arguments) -> Result<Diagnosis, Trouble> {
-    let diagnosed = |name: &OsString| (name.to_string_lossy().into_owned(), diagnose(name, arguments.process));
+    let diagnosed = |name: &OsString| {
+        let diagnosis = if arguments.silent { silent::diagnose } else { diagnose };
+        (name.to_string_lossy().into_owned(), diagnosis(name, arguments.process))
+    };
     match arguments.recordings.as_slice() {
-        [only] => diagnose(only, arguments.process),
+        [only] => diagnosed(only).1,
         several => groups::grouped(several.iter().map(diagnosed).collect()),
     }
 }
@@ -235,6 +247,7 @@ fn no_crash(ends: &[(u32, Ended)]) -> String {
     };
     format!(
         "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back, \
-         and of programs with threads also bad statuses, deadlocks and hangs"
+         and of programs with threads also bad statuses, deadlocks and hangs; \
+         `why --silent` looks for memory corruption that nothing crashes on"
     )
 }

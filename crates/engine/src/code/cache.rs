@@ -24,7 +24,7 @@ use crate::processor::features::Beyond;
 use crate::signals::frame::XState;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub use meaning::{Counting, Disturbance, Exit, Observed, Step, Trap, Window};
@@ -102,6 +102,8 @@ pub struct CodeCache {
     pub points: Points,
     /// Where stores leave.
     pub(super) watched: Vec<Window>,
+    /// Instructions whose memory operand means another place, by how far that is.
+    moved: BTreeMap<u64, i64>,
     /// Translations were forgotten since somebody began to ask what has run.
     has_forgotten: bool,
 }
@@ -154,6 +156,7 @@ impl CodeCache {
             places: BTreeSet::new(),
             points: Points::default(),
             watched: Vec::new(),
+            moved: BTreeMap::new(),
             has_forgotten: false,
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
@@ -220,6 +223,16 @@ impl CodeCache {
     pub fn set_watched(&mut self, watches: &[Watch]) {
         self.watched = watches.iter().map(Window::around).collect();
         self.flush();
+    }
+
+    /// Lets the memory operands of these instructions mean places so many bytes further on.
+    pub fn set_moved(&mut self, moved: BTreeMap<u64, i64>) {
+        self.moved = moved;
+        self.flush();
+    }
+
+    pub(super) fn distance_at(&self, pc: u64) -> Option<i64> {
+        self.moved.get(&pc).copied()
     }
 
     pub fn catalogue(&self) -> Option<&Catalogue> {

@@ -1,5 +1,6 @@
 //! What a run is to do differently from its recording. Places are addresses here; whoever makes a plan resolves names.
 
+use super::layout::Layout;
 use super::scrutiny::Structures;
 use sched::Policy;
 
@@ -7,6 +8,8 @@ use sched::Policy;
 pub struct Plan {
     /// Carried out in order.
     pub steps: Vec<Step>,
+    /// Where things lie once the recording is left, if elsewhere.
+    pub layout: Option<Layout>,
     /// Who runs where the steps leave it open.
     pub policy: Box<dyn Policy>,
     /// So many events of all clocks together may pass after the recording is left.
@@ -78,7 +81,8 @@ impl Plan {
             Step::Hold { until, .. } => until.returns.as_slice(),
             _ => &[],
         });
-        spots.chain(returns).copied().collect()
+        let laid = self.layout.iter().flat_map(Layout::places);
+        spots.chain(returns).copied().chain(laid).collect()
     }
 }
 

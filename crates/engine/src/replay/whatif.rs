@@ -3,6 +3,7 @@
 use super::course::{Course, Due};
 use super::free::{Free, Run, end};
 use super::kept::Kept;
+use super::layout::Laid;
 use super::machine::Machine;
 use super::outcome::{Ending, Leaving, Rerun};
 use super::plan::Plan;
@@ -22,6 +23,7 @@ pub struct WhatIf {
     pub kept: Kept,
     pub free: Option<Free>,
     pub scrutiny: Scrutiny,
+    pub laid: Option<Laid>,
     /// Instructions that the plan speaks of.
     pub places: BTreeSet<u64>,
 }
@@ -29,9 +31,10 @@ pub struct WhatIf {
 impl WhatIf {
     pub fn new(plan: Plan) -> WhatIf {
         let places = plan.places().into_iter().collect();
-        let Plan { steps, policy, limit, structures } = plan;
+        let Plan { steps, layout, policy, limit, structures } = plan;
         let course = Course::new(steps, policy, limit);
-        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), places }
+        let laid = layout.map(Laid::new);
+        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), laid, places }
     }
 }
 
@@ -50,6 +53,7 @@ impl Replay {
 impl State {
     pub(super) fn pass(&mut self, engine: &Engine, context: &mut Context, thread: u32) -> bool {
         if let Some(mut run) = self.free_run(engine, context) {
+            run.look_at_watched();
             return run.passed(thread);
         }
         if let Some(what_if) = &mut self.what_if {
@@ -60,14 +64,14 @@ impl State {
 
     /// The free run, if the recording has been left.
     pub fn free_run<'a>(&'a mut self, engine: &'a Engine, context: &'a mut Context) -> Option<Run<'a>> {
-        let WhatIf { course, kept, free, scrutiny, .. } = self.what_if.as_deref_mut()?;
+        let WhatIf { course, kept, free, scrutiny, laid, .. } = self.what_if.as_deref_mut()?;
         let free = free.as_mut()?;
-        Some(Run { engine, context, machine: &mut self.machine, course, kept, free, scrutiny })
+        Some(Run { engine, context, machine: &mut self.machine, course, kept, free, scrutiny, laid: laid.as_mut() })
     }
 
     pub(super) fn place(&mut self, engine: &Engine, context: &mut Context) -> bool {
         if let Some(mut run) = self.free_run(engine, context) {
-            return run.place();
+            return !run.answers_here() && run.place();
         }
         let may_leave = self.may_leave();
         let Some(what_if) = self.what_if.as_mut().filter(|_| may_leave) else { return true };
@@ -154,6 +158,7 @@ impl State {
         what_if.free = Some(Free::new(leaving, what_if.kept.answers.next_descriptor.max(3)));
         if let Some(mut run) = self.free_run(engine, context) {
             run.begin();
+            run.lay_out();
         }
     }
 
@@ -230,6 +235,7 @@ fn as_recorded(machine: &Machine, what_if: &mut WhatIf, context: &Context, endin
         output: std::mem::take(&mut what_if.kept.output),
         turns: Vec::new(),
         spent: 0,
+        relaid: None,
         remarks: what_if.scrutiny.take_remarks(),
     }
 }

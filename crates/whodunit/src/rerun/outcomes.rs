@@ -114,6 +114,7 @@ pub fn made_up(ending: Ending, text: &str) -> Outcome {
         schedule: Vec::new(),
         spent: 1,
         origins: None,
+        relaid: None,
         remarks: Vec::new(),
     }
 }
