@@ -155,7 +155,7 @@ impl Course {
                     let kind = if *dependents { Due::SuppressAll } else { Due::Suppress };
                     (kind, *thread, at.clone())
                 }
-                Step::Origins { .. } => {
+                Step::Origins { .. } | Step::Output(_) => {
                     self.steps.pop_front();
                     continue;
                 }

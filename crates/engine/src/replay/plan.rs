@@ -32,6 +32,9 @@ pub enum Step {
     Suppress { thread: Option<u32>, at: Spot, dependents: bool },
     /// Keep where values come from, from when the thread's clock shows this. In force from the start.
     Origins { thread: u32, clock: u64 },
+    /// End the run where this byte of standard output is written; tells where it came from, if data are followed. In force
+    /// from the start, and only while the recording is followed.
+    Output(u64),
     /// From now on, let another policy choose.
     Schedule(Box<dyn Policy>),
     /// End the run, now or when a thread is at the point.
@@ -103,7 +106,11 @@ impl Step {
             }
             Step::Hold { before, until, .. } => vec![before, &until.spot],
             Step::Flip { at, .. } | Step::Suppress { at, .. } => vec![at],
-            Step::Run { until: None, .. } | Step::Schedule(_) | Step::Origins { .. } | Step::Stop(None) => Vec::new(),
+            Step::Run { until: None, .. }
+            | Step::Schedule(_)
+            | Step::Origins { .. }
+            | Step::Output(_)
+            | Step::Stop(None) => Vec::new(),
         }
     }
 }

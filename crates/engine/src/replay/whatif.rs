@@ -2,11 +2,11 @@
 
 use super::course::{Course, Due};
 use super::free::{Free, Run, end};
-use super::kept::Kept;
+use super::kept::{Kept, sent_at};
 use super::layout::Laid;
 use super::machine::Machine;
 use super::outcome::{Ending, Leaving, Rerun};
-use super::plan::Plan;
+use super::plan::{Plan, Step};
 use super::scrutiny::Scrutiny;
 use super::{Replay, State};
 use crate::code::path::decode_at;
@@ -24,6 +24,8 @@ pub struct WhatIf {
     pub free: Option<Free>,
     pub scrutiny: Scrutiny,
     pub laid: Option<Laid>,
+    /// The byte of standard output that ends the run.
+    output: Option<u64>,
     /// Instructions that the plan speaks of.
     pub places: BTreeSet<u64>,
 }
@@ -31,10 +33,29 @@ pub struct WhatIf {
 impl WhatIf {
     pub fn new(plan: Plan) -> WhatIf {
         let places = plan.places().into_iter().collect();
+        let output = plan.steps.iter().find_map(|step| match step {
+            Step::Output(byte) => Some(*byte),
+            _ => None,
+        });
         let Plan { steps, layout, policy, limit, structures } = plan;
         let course = Course::new(steps, policy, limit);
         let laid = layout.map(Laid::new);
-        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), laid, places }
+        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), laid, output, places }
+    }
+}
+
+impl WhatIf {
+    /// Ends the run if the call has written the byte that the plan waits for.
+    fn end_at_output(&mut self, engine: &Engine, context: &Context, event: &Event<'_>, machine: &Machine) {
+        let (Some(byte), Event::Call(call)) = (self.output, event) else { return };
+        let written = self.kept.written(libc::STDOUT_FILENO);
+        if written <= byte || call.arguments.is_none_or(|arguments| arguments[0] != libc::STDOUT_FILENO as u64) {
+            return;
+        }
+        let offset = (written - byte).checked_sub(1).and_then(|behind| (call.result as u64).checked_sub(1 + behind));
+        let address = offset.and_then(|offset| sent_at(call, offset));
+        let origins = address.and_then(|address| self.scrutiny.told_at(address));
+        end(engine, &Rerun { origins, ..as_recorded(machine, self, context, Ending::Stopped) })
     }
 }
 
@@ -173,6 +194,7 @@ impl State {
         if let Some(what_if) = what_if {
             what_if.kept.passed(engine, context, event, machine.pending);
             what_if.scrutiny.passed(context.thread, event);
+            what_if.end_at_output(engine, context, event, machine);
         }
     }
 

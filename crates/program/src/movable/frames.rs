@@ -152,6 +152,7 @@ fn note(instruction: &Instruction, offset: i64, slots: &mut [Slot]) {
     }
     let is_address = instruction.mnemonic() == Mnemonic::Lea && !is_indexed;
     if let Some(before) = slots.iter_mut().find(|slot| slot.end() == offset).filter(|_| is_address) {
-        if chosen.is_some() { &mut before.ends } else { &mut before.references }.insert(pc);
+        // Something may begin there of which nothing is known.
+        before.ends.insert(pc);
     }
 }

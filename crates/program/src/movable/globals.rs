@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Smaller variables count only if they are known to be arrays.
 const SCALAR: u64 = 8;
+/// An index may be counted from so far before an array.
+const BIAS: u64 = 17;
 
 struct Found {
     name: String,
@@ -109,6 +111,12 @@ fn covering(objects: &mut Objects, address: u64) -> Option<(u64, &mut Found)> {
     (address < start + object.size).then_some((*start, object))
 }
 
+/// An address that lies in no variable, but right before one, means that: indices may be counted from there.
+fn from_before(objects: &Objects, target: u64) -> u64 {
+    let next = objects.range(target..target + BIAS).next();
+    next.filter(|(_, object)| object.size > SCALAR).map_or(target, |(start, _)| *start)
+}
+
 /// Finds the instructions that name the variables.
 fn refer(image: &Image, objects: &mut Objects) {
     let Some(text) = image.section(".text") else { return };
@@ -118,6 +126,8 @@ fn refer(image: &Image, objects: &mut Objects) {
             continue;
         }
         let (pc, target) = (instruction.ip(), instruction.ip_rel_memory_address());
+        let is_known = covering(objects, target).is_some() || covering(objects, target.wrapping_sub(1)).is_some();
+        let target = if is_known { target } else { from_before(objects, target) };
         let is_shared = covering(objects, target).is_some_and(|(_, object)| {
             object.references.insert(pc);
             if !is_plain(&instruction) {

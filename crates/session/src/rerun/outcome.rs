@@ -60,6 +60,9 @@ pub struct Broken {
     /// Of a block, where the call returned to that allocated it, or gave it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
+    /// The calls that led to it, if the guard was watched, the innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -69,6 +69,8 @@ pub enum Step {
     },
     /// End the run: at once if no point is told.
     Stop(Point),
+    /// End the run where this byte of standard output is written, from 0. With `origins`, the outcome tells where it came from.
+    Output(u64),
     /// Lay memory out anew, with guards around all that is moved. Only as the first step: from where the program begins.
     Layout(Layout),
 }
@@ -230,9 +232,11 @@ impl Step {
             }
             Step::Flip { time, .. } | Step::Suppress { time, .. } => [*time, 1],
             Step::Schedule { quantum: Some(0), .. } => return wrong("`quantum` must be at least 1"),
-            Step::Run { until: None, .. } | Step::Schedule { .. } | Step::Origins { .. } | Step::Layout(_) => {
-                return Ok(());
-            }
+            Step::Run { until: None, .. }
+            | Step::Schedule { .. }
+            | Step::Origins { .. }
+            | Step::Output(_)
+            | Step::Layout(_) => return Ok(()),
         };
         if times.contains(&0) { wrong("`time` is counted from 1") } else { Ok(()) }
     }

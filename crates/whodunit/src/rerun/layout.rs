@@ -115,7 +115,7 @@ fn allocating(name: &str) -> Option<Allocating> {
     }
 }
 
-/// What was overrun, and by how much, as a part of a sentence.
+/// What was overrun, and where it was written to, as a part of a sentence.
 pub fn overrun(broken: &Broken) -> String {
     let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0);
     let (address, start, size) = (number(&broken.address), number(&broken.object), broken.size);
@@ -127,6 +127,7 @@ pub fn overrun(broken: &Broken) -> String {
         Guarded::Global | Guarded::Local => format!("`{}` of {size} bytes", broken.name),
     };
     match address.checked_sub(start + size) {
+        Some(0) => format!("right behind the end of {object}"),
         Some(distance) => format!("{distance} bytes past the end of {object}"),
         None => format!("{} bytes before {object}", start.saturating_sub(address)),
     }

@@ -55,6 +55,7 @@ impl Preparing {
             },
             Step::Origins { thread, clock } => engine::Step::Origins { thread: self.thread(*thread)?, clock: *clock },
             Step::Schedule { policy, seed, quantum } => engine::Step::Schedule(self.policy(*policy, *seed, *quantum)),
+            Step::Output(byte) => engine::Step::Output(*byte),
             Step::Layout(_) => {
                 let spot = Spot { addresses: vec![self.entry()?], time: 1, since: 0 };
                 engine::Step::Follow(engine::Point::Spot { thread: None, spot })

@@ -69,6 +69,7 @@ fn told_broken(broken: &engine::Broken) -> Broken {
         address: hexadecimal(broken.address),
         by: broken.by.map(hexadecimal),
         site: site.map(hexadecimal),
+        callers: broken.callers.iter().copied().map(hexadecimal).collect(),
     }
 }
 

@@ -4,55 +4,38 @@
 //! with the same layout watches it and ends at the first store that reaches it. A run with the layout as it was is the
 //! control. A layout that makes the program end otherwise, without a broken guard, tells nothing.
 
-use super::Diagnosis;
 use super::chain::number;
 use super::sites::Sites;
 use super::verdict::{deed, place_of, statement, words_for};
-use crate::allocators;
-use crate::pack;
-use crate::races::{self, Subject};
+use crate::races::Subject;
 use crate::recordings::Trouble;
 use crate::rerun::layout::{n_parts, overrun};
 use crate::rerun::try_out;
-use crate::show;
-use program::movable::{Movable, Movables};
+use program::movable::{Movable, MovablePlace, Movables};
 use program::variables::Variables;
 use session::rerun::{Broken, Ending, Guarded, Layout, Outcome, Plan, Relaid, Space, Step};
-use std::ffi::OsString;
-use trace::finding::{Address, Cause, Class, Evidence, Finding, Findings, Thread, Variable};
+use trace::finding::{Address, Cause, Class, Evidence, Finding, Findings, Place, Side, Thread, Variable};
 
 const ALL: [Space; 3] = [Space::Heap, Space::Globals, Space::Stack];
 /// So many variables may turn out not to bear being moved.
 const MOST_TRIES: usize = 8;
 /// So many variables that stay are told of by name.
 const MOST_NAMED: usize = 5;
+/// So many calls that led to an allocation are told.
+const MOST_FRAMES: usize = 8;
 
-pub fn diagnose(name: &OsString, process: Option<u32>) -> Result<Diagnosis, Trouble> {
-    let recording = pack::open(name).map_err(Trouble::Refused)?;
-    pack::warn_of_processor(&recording);
-    let log = process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
-    let no_process = || Trouble::Refused(format!("the recording has no process {log}; `whodunit show` lists them"));
-    let recorded = show::recorded(&recording, log).ok_or_else(no_process)?;
-    let (name, allocating) = (races::user_name(recording.folder()), &allocators::Arguments::default());
-    let subject = Subject { recording: &recording, name, log, recorded, allocating };
-    let mut findings = Findings::new("why", &subject.recorded.program());
-    findings.recording = Some(subject.name.clone());
+/// Looks for memory corruption in a recorded run, however that ended.
+pub fn look(subject: &Subject<'_>, findings: &mut Findings) -> Result<(), Trouble> {
     let movables = Movables::of(&Variables::new(&subject.recorded.space));
-    let mut search = Search {
-        subject: &subject,
-        movables,
-        control: None,
-        n_layouts: 0,
-        moved: Relaid::default(),
-        remarks: Vec::new(),
-    };
+    let (moved, remarks) = (Relaid::default(), Vec::new());
+    let mut search = Search { subject, movables, control: None, n_layouts: 0, moved, remarks };
     let found = search.go()?;
     findings.summary.text = Some(search.summary());
     findings.notes = search.notes();
     if let Some(found) = found {
         findings.push(search.finding(&found));
     }
-    Ok(Diagnosis { findings, recording })
+    Ok(())
 }
 
 /// A guard that was watched while it was written to.
@@ -153,6 +136,21 @@ impl Search<'_> {
         Ok(broken.iter().any(|broken| broken.name == found.broken.name && broken.what == found.broken.what))
     }
 
+    fn variable_of(&self, broken: &Broken, text: String) -> Variable {
+        let name = broken.name.rsplit(':').next().filter(|name| !name.is_empty()).map(str::to_owned);
+        let address = match self.variable(broken).map(|variable| variable.place) {
+            Some(MovablePlace::Global(address)) => Some(Address(address.0)),
+            _ => None,
+        };
+        Variable {
+            name,
+            address,
+            size: Some(broken.size),
+            text: Some(format!("written to {text}")),
+            ..Variable::default()
+        }
+    }
+
     fn variable(&self, broken: &Broken) -> Option<&Movable> {
         let variables = match broken.what {
             Guarded::Global => &self.movables.globals,
@@ -176,7 +174,7 @@ impl Search<'_> {
     fn summary(&self) -> String {
         let plural = if self.n_layouts == 1 { "" } else { "s" };
         let Relaid { blocks, globals, .. } = self.moved;
-        let locals = self.movables.locals.len();
+        let locals = if self.moved.locals > 0 { self.movables.locals.len() } else { 0 };
         format!(
             "{} layout{plural} of memory tried, besides one as recorded; moved: {blocks} blocks of the heap, {globals} global \
              variables, {locals} variables on the stack.",
@@ -220,16 +218,10 @@ impl Search<'_> {
         let mut finding =
             Finding::proved(class, &title, &format!("whodunit rerun {name} --process {log} --plan '{plan}'"));
         let text = overrun(broken);
-        let allocated = allocated(broken, &sites);
         finding.causes =
             vec![Cause { place: place.clone(), thread: Some(outcome.thread), text: format!("writes {text}") }];
-        finding.variable = Some(Variable {
-            name: Some(broken.name.rsplit(':').next().unwrap_or_default().to_owned()).filter(|name| !name.is_empty()),
-            address: Some(Address(number(&broken.address))),
-            size: Some(broken.size),
-            text: Some(text + &allocated),
-            ..Variable::default()
-        });
+        finding.variable = Some(self.variable_of(broken, text));
+        finding.sides = stack_of_block(broken, outcome.thread, &sites).into_iter().collect();
         finding.threads = vec![Thread { thread: outcome.thread, ..Thread::default() }];
         finding.evidence = Evidence {
             recording: Some(name.clone()),
@@ -245,13 +237,17 @@ fn plan(layout: &Layout) -> Plan {
     Plan::new(vec![Step::Layout(layout.clone())])
 }
 
-/// Where a block was allocated or given back, as the end of a sentence.
-fn allocated(broken: &Broken, sites: &Sites) -> String {
-    let deed = if broken.what == Guarded::FreedBlock { "given back" } else { "allocated" };
-    let pc = broken.site.as_deref().map(number).and_then(|site| site.checked_sub(1));
-    let place = pc.and_then(|pc| sites.frames(pc).first().map(|frame| place_of(pc, frame)));
-    let line = place.and_then(|place| Some(format!("{}:{}", place.file?.file_name()?.to_string_lossy(), place.line?)));
-    line.map_or_else(String::new, |line| format!(", {deed} at {line}"))
+/// Who allocated a block, or gave it back: its size may be the mistake.
+fn stack_of_block(broken: &Broken, thread: u32, sites: &Sites) -> Option<Side> {
+    let deed = if broken.what == Guarded::FreedBlock { "gave the block back" } else { "allocated the block" };
+    // Return addresses lie behind their calls; the first is that of the function itself.
+    let pcs = broken.callers.iter().skip(1).map(|caller| number(caller).saturating_sub(1));
+    let stack: Vec<Place> = pcs
+        .flat_map(|pc| sites.frames(pc).iter().map(|frame| place_of(pc, frame)).collect::<Vec<_>>())
+        .take(MOST_FRAMES)
+        .collect();
+    let side = Side { thread, text: format!("{deed} here"), stack, locks: None, waits_for: None };
+    (!side.stack.is_empty()).then_some(side)
 }
 
 fn ended(ending: &Ending) -> String {

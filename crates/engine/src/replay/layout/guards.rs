@@ -32,6 +32,8 @@ pub struct Broken {
     pub address: u64,
     /// The instruction that did it, if the guard was watched.
     pub by: Option<u64>,
+    /// Of a block whose guard was watched, the calls that led to its allocation, the innermost first.
+    pub callers: Vec<u64>,
 }
 
 /// What a run with another layout shows.
@@ -49,6 +51,7 @@ struct Guard {
     name: String,
     object: Range<u64>,
     zones: Vec<Range<u64>>,
+    callers: Vec<u64>,
 }
 
 /// So many broken guards are told of.
@@ -78,13 +81,13 @@ impl Guards {
             Guarded::Local => self.told.locals += 1,
             Guarded::Freed { .. } => {}
         }
-        self.lay(Guard { what, name: name.to_owned(), object, zones })
+        self.lay(Guard { what, name: name.to_owned(), object, zones, callers: Vec::new() })
     }
 
     /// Lays a guard over what was a block.
     pub fn cover(&mut self, object: Range<u64>, covered: u64, site: u64) -> u32 {
         let zones = vec![object.start..object.start + covered];
-        self.lay(Guard { what: Guarded::Freed { site }, name: String::new(), object, zones })
+        self.lay(Guard { what: Guarded::Freed { site }, name: String::new(), object, zones, callers: Vec::new() })
     }
 
     fn lay(&mut self, mut guard: Guard) -> u32 {
@@ -110,6 +113,13 @@ impl Guards {
         locals.map(|guard| guard.object.clone()).filter(near).collect()
     }
 
+    /// Keeps who asked for the object, if the guard is watched.
+    pub fn note_callers(&mut self, number: u32, callers: impl FnOnce() -> Vec<u64>) {
+        if let Some(guard) = self.guards.get_mut(&number).filter(|_| self.wanted.contains(&number)) {
+            guard.callers = callers();
+        }
+    }
+
     /// Compares a guard for the last time and takes it away.
     pub fn retire(&mut self, number: u32) {
         self.compare(number, None);
@@ -125,9 +135,9 @@ impl Guards {
         }
         let broken = guard.zones.iter().filter_map(|zone| broken_in(zone, &guard.object)).next_back();
         if let Some(address) = broken {
-            let Guard { what, name, object, .. } = guard;
-            let (name, object) = (name.clone(), object.clone());
-            self.told.broken.push(Broken { number, what: *what, name, object, address, by });
+            let Guard { what, name, object, callers, .. } = guard;
+            let (name, object, callers) = (name.clone(), object.clone(), callers.clone());
+            self.told.broken.push(Broken { number, what: *what, name, object, address, by, callers });
         }
     }
 

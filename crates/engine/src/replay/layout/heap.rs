@@ -8,6 +8,7 @@ use super::map;
 use crate::context::{Context, RAX, RDI, RDX, RSI, RSP};
 use crate::engine::Engine;
 use crate::kernel;
+use crate::replay::facts_of;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a function does about memory, by its arguments.
@@ -130,6 +131,7 @@ impl Heap {
         let address = reused.or_else(|| self.take(call, size, alignment))?;
         let object = address..address + size;
         let guard = call.guards.add(Guarded::Block { site: call.site }, "", object, [BEFORE, BEHIND]);
+        call.guards.note_callers(guard, || call.engine.host().callers(&facts_of(call.context, 0)));
         self.blocks.insert(address, Block { size, guard });
         Some(address)
     }
@@ -188,6 +190,7 @@ impl Heap {
         let Some(Block { size, guard }) = self.blocks.remove(&address) else { return (START..END).contains(&address) };
         call.guards.retire(guard);
         let guard = call.guards.cover(address..address + size, size.min(MOST_COVERED), call.site);
+        call.guards.note_callers(guard, || call.engine.host().callers(&facts_of(call.context, 0)));
         self.fallow.push_back(Fallow { address, size, guard });
         self.n_fallow += size + KNOWLEDGE;
         true
