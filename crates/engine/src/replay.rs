@@ -14,6 +14,7 @@ mod debugged;
 mod free;
 mod futexes;
 mod kept;
+mod layout;
 mod machine;
 mod mapping;
 mod outcome;
@@ -44,6 +45,7 @@ use whatif::WhatIf;
 use words::describe;
 
 pub use closely::Closely;
+pub use layout::{Allocating, Broken, Guarded, Layout, MovedGlobal, MovedLocal, Relaid};
 pub use machine::BETWEEN;
 pub use outcome::{Ending, Leaving, Rerun, Turn, Written};
 pub use plan::{Passage, Plan, Point, Spot, Step};

@@ -195,6 +195,14 @@ impl Driver {
                 self.passing = passes.then_some(context.thread);
                 self.passing.map_or(LOOK_UP, |_| engine.world().host_past(pc))
             }
+            Exit::Watch { pc } if self.debugging.is_none() => {
+                context.pc = pc;
+                if let Some(replay) = engine.replaying() {
+                    replay.watched(context);
+                }
+                self.passing = Some(context.thread);
+                engine.world().host_past(pc)
+            }
             Exit::Point { pc, .. } => {
                 context.pc = pc;
                 out_of_points(engine, context);
@@ -227,7 +235,7 @@ impl Driver {
 /// Whether the instruction of a place is still to run, from the translation that comes next.
 fn stays_at_place(exit: Exit, next: Host) -> bool {
     match exit {
-        Exit::Place { .. } | Exit::Step { .. } => true,
+        Exit::Place { .. } | Exit::Watch { .. } | Exit::Step { .. } => true,
         // The write is let through.
         Exit::Fault => next != LOOK_UP,
         _ => false,

@@ -4,6 +4,7 @@
 //! read memory: signal trampolines, realigned stacks and the dynamic loader's lazy binding cannot be passed without.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, Encoding, EvaluationResult, Location,
@@ -29,6 +30,15 @@ pub(crate) enum Step {
     Outermost,
 }
 
+/// Where a function's frame is, in a part of its code: so many bytes from a register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrameRow {
+    pub code: Range<u64>,
+    /// DWARF's number.
+    pub register: u16,
+    pub offset: i64,
+}
+
 /// The call-frame information of one file.
 #[derive(Debug, Default)]
 pub(crate) struct CallFrames {
@@ -45,6 +55,14 @@ impl CallFrames {
     pub fn step(&self, address: FileVma, registers: &Registers, memory: &dyn Memory) -> Option<Step> {
         let from_eh_frame = self.eh_frame.as_ref().and_then(|rules| rules.step(address, registers, memory));
         from_eh_frame.or_else(|| self.debug_frame.as_ref()?.step(address, registers, memory))
+    }
+}
+
+impl CallFrames {
+    /// Where the frame of the function around an address is, for all of its code where a register tells.
+    pub fn rows(&self, address: FileVma) -> Vec<FrameRow> {
+        let rows = self.eh_frame.as_ref().map(|rules| rules.rows(address)).filter(|rows| !rows.is_empty());
+        rows.or_else(|| self.debug_frame.as_ref().map(|rules| rules.rows(address))).unwrap_or_default()
     }
 }
 
@@ -99,6 +117,28 @@ impl<S: UnwindSection<Bytes>> RuleSection<S> {
             None => return Some(Step::Outermost),
         };
         Some(if entry.is_signal_trampoline() { Step::Interrupted(caller) } else { Step::Caller(caller) })
+    }
+}
+
+impl<S: UnwindSection<Bytes>> RuleSection<S> {
+    fn rows(&self, address: FileVma) -> Vec<FrameRow> {
+        let mut found = Vec::new();
+        let _ = self.read_rows(address, &mut found);
+        found
+    }
+
+    fn read_rows(&self, address: FileVma, found: &mut Vec<FrameRow>) -> Option<()> {
+        let (_, (_, offset)) = self.index.range(..=address.0).next_back().filter(|(_, (end, _))| address.0 < *end)?;
+        let entry = self.section.fde_from_offset(&self.bases, (*offset).into(), S::cie_from_offset).ok()?;
+        let mut context = UnwindContext::new();
+        let mut table = entry.rows(&self.section, &self.bases, &mut context).ok()?;
+        while let Some(row) = table.next_row().ok()? {
+            if let CfaRule::RegisterAndOffset { register, offset } = row.cfa() {
+                let code = row.start_address()..row.end_address();
+                found.push(FrameRow { code, register: register.0, offset: *offset });
+            }
+        }
+        Some(())
     }
 }
 

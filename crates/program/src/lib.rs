@@ -26,6 +26,7 @@ mod locations;
 mod maps;
 pub mod material;
 mod module_variables;
+pub mod movable;
 mod nearest;
 mod object_symbols;
 mod places;

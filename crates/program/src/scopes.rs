@@ -23,6 +23,8 @@ pub(crate) enum Within {
     Address(u64),
     /// All blocks of the function itself.
     Function,
+    /// Those of functions that are inlined into it, too.
+    Everywhere,
 }
 
 /// More would be no function that somebody wrote.

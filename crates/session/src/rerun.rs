@@ -5,5 +5,7 @@
 mod outcome;
 mod plan;
 
-pub use outcome::{Accessed, Definition, Ending, Frame, Left, Origins, Outcome, Output, Switch, Thread};
-pub use plan::{Memory, Passage, Plan, PlanError, Point, PolicyName, Step};
+pub use outcome::{
+    Accessed, Broken, Definition, Ending, Frame, Guarded, Left, Origins, Outcome, Output, Relaid, Switch, Thread,
+};
+pub use plan::{Layout, Memory, Passage, Plan, PlanError, Point, PolicyName, Space, Step};

@@ -3,6 +3,7 @@
 //! The run is in a process of its own, since an engine runs only once: it gets the plan in words and answers with the
 //! outcome on its standard output. [`carry_out`] is how other verbs ask for one.
 
+pub mod layout;
 pub mod outcomes;
 mod places;
 mod prepare;
@@ -34,6 +35,7 @@ A plan is a JSON file: {\"schema\": \"whodunit/plan/1\", \"steps\": [...]}, with
   {\"suppress\": {\"at\": PLACE}}                    leave an instruction out, once
   {\"schedule\": {\"policy\": \"random\", \"seed\": 7}}  choose who runs from here on
   {\"stop\": {\"at\": PLACE}}                        end the run there
+  {\"layout\": {\"move\": [\"heap\"]}}                lay memory out anew, with guards; also \"globals\", \"stack\"
 PLACE is a source line (queue.c:41), a function (push, push+0x14) or an address (0x5a0065558010).
 Nothing outside is changed: output is shown here, and files that are written to are copies.
 

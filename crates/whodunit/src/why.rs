@@ -9,8 +9,10 @@ mod chain;
 mod check;
 mod endings;
 mod groups;
+mod output;
 mod reach;
 mod rounds;
+mod silent;
 mod sites;
 mod slice;
 mod suspects;
@@ -32,6 +34,7 @@ use rounds::{Begun, Crash, Rounds};
 use session::rerun::{Plan, Step};
 use sites::Sites;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use threads::Examiner;
 use trace::Recording;
@@ -48,7 +51,11 @@ If the program has threads, other orders of their accesses to what the failure d
 bad exit status, a deadlock or a hang. An order that makes the failure go away is the answer: a data race, an atomicity
 violation, an order violation, or a ring of threads and locks.
 
+With --silent nothing need crash: the recording runs again with its variables and the blocks of its heap laid out
+elsewhere, each between guards, and the first store beyond one of them is the answer.
+
 EXIT STATUS:
+  0  with --silent: nothing was found
   1  there is a diagnosis, of at least one recording
   2  the command line is wrong
   3  the recording did not fail, cannot be replayed, or nothing was found
@@ -57,7 +64,9 @@ EXAMPLES:
   whodunit why latest
   whodunit why server-3 --format json
   whodunit why server-3 server-7 server-9
-  whodunit why latest -o why.html";
+  whodunit why latest -o why.html
+  whodunit why --silent latest
+  whodunit why latest --expect-output good.txt";
 
 const NOTES: [&str; 2] = [
     "What is left out stays out: a program whose checks depend on it may end otherwise than it would if it were repaired.",
@@ -78,6 +87,12 @@ pub struct Arguments {
     /// Of this process or program, by the number that `whodunit show` gives it, instead of the first that crashed
     #[arg(long, value_name = "N")]
     process: Option<u32>,
+    /// Look for memory corruption that nothing crashes on, by runs with other layouts of memory
+    #[arg(long)]
+    silent: bool,
+    /// The program should have written just this to standard output: explain why it did not
+    #[arg(long, value_name = "FILE", conflicts_with = "silent")]
+    expect_output: Option<PathBuf>,
     #[command(flatten)]
     output: findings_output::OutputArguments,
 }
@@ -99,11 +114,43 @@ pub struct Diagnosis {
 }
 
 fn find(arguments: &Arguments) -> Result<Diagnosis, Trouble> {
-    let diagnosed = |name: &OsString| (name.to_string_lossy().into_owned(), diagnose(name, arguments.process));
+    let expected = arguments.expect_output.as_deref().map(output::read).transpose()?;
+    let diagnosed = |name: &OsString| {
+        (name.to_string_lossy().into_owned(), diagnosed_as_asked(name, arguments, expected.as_deref()))
+    };
     match arguments.recordings.as_slice() {
-        [only] => diagnose(only, arguments.process),
+        [only] => diagnosed(only).1,
         several => groups::grouped(several.iter().map(diagnosed).collect()),
     }
+}
+
+fn diagnosed_as_asked(name: &OsString, arguments: &Arguments, expected: Option<&str>) -> Result<Diagnosis, Trouble> {
+    match expected {
+        Some(expected) => {
+            about(name, arguments.process, |subject, findings| output::follow(expected, subject, findings))
+        }
+        None if arguments.silent => about(name, arguments.process, silent::look),
+        None => diagnose(name, arguments.process),
+    }
+}
+
+/// A diagnosis of a process image that may have ended well.
+fn about(
+    name: &OsString,
+    process: Option<u32>,
+    follow: impl FnOnce(&Subject<'_>, &mut Findings) -> Result<(), Trouble>,
+) -> Result<Diagnosis, Trouble> {
+    let recording = pack::open(name).map_err(Trouble::Refused)?;
+    pack::warn_of_processor(&recording);
+    let log = process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
+    let no_process = || Trouble::Refused(format!("the recording has no process {log}; `whodunit show` lists them"));
+    let recorded = show::recorded(&recording, log).ok_or_else(no_process)?;
+    let (name, allocating) = (races::user_name(recording.folder()), &allocators::Arguments::default());
+    let subject = Subject { recording: &recording, name, log, recorded, allocating };
+    let mut findings = Findings::new("why", &subject.recorded.program());
+    findings.recording = Some(subject.name.clone());
+    follow(&subject, &mut findings)?;
+    Ok(Diagnosis { findings, recording })
 }
 
 fn diagnose(name: &OsString, process: Option<u32>) -> Result<Diagnosis, Trouble> {
@@ -236,6 +283,8 @@ fn no_crash(ends: &[(u32, Ended)]) -> String {
     };
     format!(
         "the recording did not crash: {how}; `why` follows crashes by SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT back, \
-         and of programs with threads also bad statuses, deadlocks and hangs"
+         and of programs with threads also bad statuses, deadlocks and hangs; \
+         `why --silent` looks for memory corruption that nothing crashes on, and \
+         `why --expect-output FILE` for why the program wrote something else"
     )
 }

@@ -24,7 +24,7 @@ use crate::processor::features::Beyond;
 use crate::signals::frame::XState;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub use meaning::{Counting, Disturbance, Exit, Observed, Step, Trap, Window};
@@ -108,6 +108,8 @@ pub struct CodeCache {
     kept_steps: FxHashMap<u64, u64>,
     /// The unit under translation is one of these.
     keeps_step: bool,
+    /// Instructions whose memory operand means another place, by how far that is.
+    moved: BTreeMap<u64, i64>,
     /// Translations were forgotten since somebody began to ask what has run.
     has_forgotten: bool,
 }
@@ -173,6 +175,7 @@ impl CodeCache {
             alarms: None,
             kept_steps: FxHashMap::default(),
             keeps_step: false,
+            moved: BTreeMap::new(),
             has_forgotten: false,
         };
         cache.memory.append(RegionName::Cold, assembler.bytes());
@@ -240,6 +243,16 @@ impl CodeCache {
             self.alarms = Some(maps);
             self.flush();
         }
+    }
+
+    /// Lets the memory operands of these instructions mean places so many bytes further on.
+    pub fn set_moved(&mut self, moved: BTreeMap<u64, i64>) {
+        self.moved = moved;
+        self.flush();
+    }
+
+    pub(super) fn distance_at(&self, pc: u64) -> Option<i64> {
+        self.moved.get(&pc).copied()
     }
 
     pub fn catalogue(&self) -> Option<&Catalogue> {

@@ -6,6 +6,7 @@
 mod branches;
 mod leaving;
 mod limiting;
+mod moved;
 mod observed;
 mod operands;
 mod points;
@@ -156,6 +157,8 @@ impl Emitter<'_> {
         let mut placements = placements.iter().peekable();
         for (index, instruction) in path.instructions.iter().enumerate() {
             self.index = index;
+            let moved = self.moved(instruction);
+            let instruction = moved.as_ref().unwrap_or(instruction);
             self.watch(instruction);
             let mut is_point = false;
             if let Some(placement) = placements.next_if(|placement| placement.before == index) {

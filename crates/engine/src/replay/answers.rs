@@ -59,6 +59,8 @@ pub struct Answers {
     pub next_tid: u32,
     /// Signals came that no instruction raised.
     pub awaits_signals: bool,
+    /// Memory is laid out anew: a pointer may be any other.
+    pub is_relaid: bool,
 }
 
 #[derive(Default)]
@@ -144,7 +146,8 @@ impl Answers {
     /// The recorded answer to a call that asks the outside world, if the thread still does as recorded.
     pub fn outside(&mut self, thread: u32, number: u64, arguments: &Arguments) -> Option<Answer> {
         let script = self.threads.get_mut(&thread)?;
-        let matches = script.outside.front().is_some_and(|answer| is_same(answer, number, arguments));
+        let is_relaid = self.is_relaid;
+        let matches = script.outside.front().is_some_and(|answer| is_same(answer, number, arguments, is_relaid));
         if !matches {
             script.outside.clear();
         }
@@ -341,13 +344,14 @@ fn shape(number: u64) -> (usize, &'static [usize]) {
 /// Nothing is mapped below.
 const LOWEST_POINTER: u64 = 0x1_0000;
 
-fn is_same(answer: &Answer, number: u64, arguments: &Arguments) -> bool {
+fn is_same(answer: &Answer, number: u64, arguments: &Arguments, is_relaid: bool) -> bool {
     let (count, room) = shape(number);
     // Where a mapping of a file goes is the machine's choice.
     let skipped: &[usize] = if number as i64 == libc::SYS_mmap { &[0] } else { room };
     let same = |index: usize| {
         let (then, now) = (answer.arguments[index], arguments[index]);
-        then == now || skipped.contains(&index) && (then >= LOWEST_POINTER) == (now >= LOWEST_POINTER)
+        let is_free = is_relaid && then >= LOWEST_POINTER || skipped.contains(&index);
+        then == now || is_free && (then >= LOWEST_POINTER) == (now >= LOWEST_POINTER)
     };
     answer.number == number && (0..count).all(same)
 }

@@ -169,7 +169,7 @@ impl Course {
                     let kind = if *dependents { Due::SuppressAll } else { Due::Suppress };
                     (kind, *thread, at.clone())
                 }
-                Step::Origins { .. } | Step::Writers(_) => {
+                Step::Origins { .. } | Step::Writers(_) | Step::Output(_) => {
                     self.steps.pop_front();
                     continue;
                 }

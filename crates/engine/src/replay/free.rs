@@ -5,6 +5,7 @@
 use super::course::{Course, Due};
 use super::futexes::Futexes;
 use super::kept::Kept;
+use super::layout::Laid;
 use super::machine::{Machine, Pending};
 use super::outcome::{Ending, Leaving, Rerun, Turn};
 use super::overlay::Overlay;
@@ -95,6 +96,7 @@ pub struct Run<'a> {
     pub kept: &'a mut Kept,
     pub free: &'a mut Free,
     pub scrutiny: &'a mut Scrutiny,
+    pub laid: Option<&'a mut Laid>,
 }
 
 impl Run<'_> {
@@ -342,6 +344,7 @@ impl Run<'_> {
             turns: std::mem::take(&mut self.free.turns),
             spent: self.free.spent,
             origins: self.scrutiny.told(self.machine.current),
+            relaid: self.laid.as_mut().and_then(|laid| laid.told()),
             remarks: [std::mem::take(&mut self.free.remarks), self.scrutiny.take_remarks()].concat(),
         };
         end(self.engine, &rerun)

@@ -150,6 +150,14 @@ impl Kept {
     }
 }
 
+impl Kept {
+    /// How many bytes have been written to a descriptor.
+    pub fn written(&self, descriptor: i32) -> u64 {
+        let output = self.output.iter().filter(|output| output.descriptor == descriptor);
+        output.map(|output| output.bytes.len() as u64).sum()
+    }
+}
+
 /// A thread's name as the kernel keeps it, with its NUL.
 fn as_name(text: &[u8]) -> [u8; 16] {
     let mut name = [0; 16];
@@ -178,6 +186,17 @@ pub fn sent(number: u64, arguments: [u64; 6], most: i64) -> Vec<u8> {
         }
     });
     bytes
+}
+
+/// Where the byte at an offset of what a call has sent lies.
+pub fn sent_at(call: &Call<'_>, offset: u64) -> Option<u64> {
+    let call = effects::Call { number: u64::from(call.number), arguments: call.arguments?, result: call.result };
+    let (mut left, mut found) = (offset, None);
+    let _ = effects::sent(&call, &GuestMemory, &mut |span| match left.checked_sub(span.length) {
+        Some(more) => left = more,
+        None => found = found.or(Some(span.address + left)),
+    });
+    found
 }
 
 /// The mask after `rt_sigprocmask`; none if it asks for no change, or senselessly.

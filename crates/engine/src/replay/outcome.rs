@@ -1,5 +1,6 @@
 //! How a run that left its recording ended.
 
+use super::layout::Relaid;
 use super::scrutiny::Origins;
 use crate::engine::ThreadFacts;
 
@@ -23,6 +24,8 @@ pub struct Rerun {
     pub spent: u64,
     /// Where what ended it came from, if data were followed.
     pub origins: Option<Origins>,
+    /// What another layout has shown, if the plan has one.
+    pub relaid: Option<Relaid>,
     /// What did not go as the plan has it.
     pub remarks: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! What a run is to do differently from its recording. Places are addresses here; whoever makes a plan resolves names.
 
 use super::course::Start;
+use super::layout::Layout;
 use super::scrutiny::Structures;
 use sched::Policy;
 use std::ops::Range;
@@ -9,6 +10,8 @@ use std::ops::Range;
 pub struct Plan {
     /// Carried out in order.
     pub steps: Vec<Step>,
+    /// Where things lie once the recording is left, if elsewhere.
+    pub layout: Option<Layout>,
     /// Who runs where the steps leave it open.
     pub policy: Box<dyn Policy>,
     /// So many events of all clocks together may pass after the recording is left.
@@ -34,6 +37,9 @@ pub enum Step {
     Origins { thread: u32, clock: u64, until: Option<u64> },
     /// Keep who writes to this memory. In force from the start.
     Writers(Vec<Range<u64>>),
+    /// End the run where this byte of standard output is written; tells where it came from, if data are followed. In force
+    /// from the start, and only while the recording is followed.
+    Output(u64),
     /// From now on, let another policy choose.
     Schedule(Box<dyn Policy>),
     /// End the run, now or when a thread is at the point.
@@ -86,7 +92,8 @@ impl Plan {
             Step::Hold { until, .. } => until.returns.as_slice(),
             _ => &[],
         });
-        spots.chain(returns).copied().collect()
+        let laid = self.layout.iter().flat_map(Layout::places);
+        spots.chain(returns).copied().chain(laid).collect()
     }
 }
 
@@ -125,6 +132,7 @@ impl Step {
             | Step::Schedule(_)
             | Step::Origins { .. }
             | Step::Writers(_)
+            | Step::Output(_)
             | Step::Stop(None) => Vec::new(),
         }
     }

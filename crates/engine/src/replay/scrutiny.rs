@@ -463,6 +463,14 @@ impl Scrutiny {
         Some(Origins { steps: self.looked, suppressed: self.suppressed, failure, branches, definitions })
     }
 
+    /// The same about a byte of memory instead: where it came from.
+    pub fn told_at(&self, address: u64) -> Option<Origins> {
+        let mut definitions = self.history.behind([self.memory.writer(address)].into());
+        let failure = (!definitions.is_empty()).then(|| definitions.remove(0));
+        let (steps, branches) = (self.history.len(), Vec::new());
+        self.is_on.then_some(Origins { steps, suppressed: self.suppressed, failure, branches, definitions })
+    }
+
     pub fn take_remarks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.remarks)
     }

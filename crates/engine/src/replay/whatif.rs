@@ -2,10 +2,11 @@
 
 use super::course::{Course, Due};
 use super::free::{Free, Run, end};
-use super::kept::Kept;
+use super::kept::{Kept, sent_at};
+use super::layout::Laid;
 use super::machine::Machine;
 use super::outcome::{Ending, Leaving, Rerun};
-use super::plan::Plan;
+use super::plan::{Plan, Step};
 use super::scrutiny::Scrutiny;
 use super::{Replay, State};
 use crate::code::path::decode_at;
@@ -22,6 +23,9 @@ pub struct WhatIf {
     pub kept: Kept,
     pub free: Option<Free>,
     pub scrutiny: Scrutiny,
+    pub laid: Option<Laid>,
+    /// The byte of standard output that ends the run.
+    output: Option<u64>,
     /// Instructions that the plan speaks of.
     pub places: BTreeSet<u64>,
 }
@@ -29,9 +33,29 @@ pub struct WhatIf {
 impl WhatIf {
     pub fn new(plan: Plan) -> WhatIf {
         let places = plan.places().into_iter().collect();
-        let Plan { steps, policy, limit, structures } = plan;
+        let output = plan.steps.iter().find_map(|step| match step {
+            Step::Output(byte) => Some(*byte),
+            _ => None,
+        });
+        let Plan { steps, layout, policy, limit, structures } = plan;
         let course = Course::new(steps, policy, limit);
-        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), places }
+        let laid = layout.map(Laid::new);
+        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), laid, output, places }
+    }
+}
+
+impl WhatIf {
+    /// Ends the run if the call has written the byte that the plan waits for.
+    fn end_at_output(&mut self, engine: &Engine, context: &Context, event: &Event<'_>, machine: &Machine) {
+        let (Some(byte), Event::Call(call)) = (self.output, event) else { return };
+        let written = self.kept.written(libc::STDOUT_FILENO);
+        if written <= byte || call.arguments.is_none_or(|arguments| arguments[0] != libc::STDOUT_FILENO as u64) {
+            return;
+        }
+        let offset = (written - byte).checked_sub(1).and_then(|behind| (call.result as u64).checked_sub(1 + behind));
+        let address = offset.and_then(|offset| sent_at(call, offset));
+        let origins = address.and_then(|address| self.scrutiny.told_at(address));
+        end(engine, &Rerun { origins, ..as_recorded(machine, self, context, Ending::Stopped) })
     }
 }
 
@@ -50,6 +74,7 @@ impl Replay {
 impl State {
     pub(super) fn pass(&mut self, engine: &Engine, context: &mut Context, thread: u32) -> bool {
         if let Some(mut run) = self.free_run(engine, context) {
+            run.look_at_watched();
             return run.passed(thread);
         }
         if let Some(what_if) = &mut self.what_if {
@@ -60,14 +85,14 @@ impl State {
 
     /// The free run, if the recording has been left.
     pub fn free_run<'a>(&'a mut self, engine: &'a Engine, context: &'a mut Context) -> Option<Run<'a>> {
-        let WhatIf { course, kept, free, scrutiny, .. } = self.what_if.as_deref_mut()?;
+        let WhatIf { course, kept, free, scrutiny, laid, .. } = self.what_if.as_deref_mut()?;
         let free = free.as_mut()?;
-        Some(Run { engine, context, machine: &mut self.machine, course, kept, free, scrutiny })
+        Some(Run { engine, context, machine: &mut self.machine, course, kept, free, scrutiny, laid: laid.as_mut() })
     }
 
     pub(super) fn place(&mut self, engine: &Engine, context: &mut Context) -> bool {
         if let Some(mut run) = self.free_run(engine, context) {
-            return run.place();
+            return !run.answers_here() && run.place();
         }
         let may_leave = self.may_leave();
         let Some(what_if) = self.what_if.as_mut().filter(|_| may_leave) else { return true };
@@ -154,6 +179,7 @@ impl State {
         what_if.free = Some(Free::new(leaving, what_if.kept.answers.next_descriptor.max(3)));
         if let Some(mut run) = self.free_run(engine, context) {
             run.begin();
+            run.lay_out();
         }
     }
 
@@ -168,6 +194,7 @@ impl State {
         if let Some(what_if) = what_if {
             what_if.kept.passed(engine, context, event, machine.pending);
             what_if.scrutiny.passed(context.thread, event);
+            what_if.end_at_output(engine, context, event, machine);
         }
     }
 
@@ -230,6 +257,7 @@ fn as_recorded(machine: &Machine, what_if: &mut WhatIf, context: &Context, endin
         output: std::mem::take(&mut what_if.kept.output),
         turns: Vec::new(),
         spent: 0,
+        relaid: None,
         remarks: what_if.scrutiny.take_remarks(),
     }
 }

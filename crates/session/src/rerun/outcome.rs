@@ -24,8 +24,54 @@ pub struct Outcome {
     /// Where what ended the run came from, if the plan has data followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origins: Option<Origins>,
+    /// What another layout of memory has shown, if the plan has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relaid: Option<Relaid>,
     /// What did not go as the plan has it.
     pub remarks: Vec<String>,
+}
+
+/// What was moved, and whose guards were written to.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Relaid {
+    pub blocks: u64,
+    pub globals: u64,
+    pub locals: u64,
+    pub broken: Vec<Broken>,
+}
+
+/// A moved object that somebody wrote beyond, or a freed one that somebody wrote to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// The number of the guard.
+    pub guard: u32,
+    pub what: Guarded,
+    /// Of a variable.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Where the object lies in this run.
+    pub object: String,
+    pub size: u64,
+    /// The byte nearest to the object that was written to.
+    pub address: String,
+    /// The instruction that did it, if the guard was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Of a block, where the call returned to that allocated it, or gave it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// The calls that led to it, if the guard was watched, the innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guarded {
+    Block,
+    FreedBlock,
+    Global,
+    Local,
 }
 
 /// The steps that the end of a run depends on.
@@ -160,6 +206,7 @@ impl Outcome {
 
     /// Whether the run ended as programs should, or where it was to.
     pub fn is_good(&self) -> bool {
-        matches!(self.ending, Ending::Exited { status: 0 } | Ending::Stopped {})
+        let is_broken = self.relaid.as_ref().is_some_and(|relaid| !relaid.broken.is_empty());
+        matches!(self.ending, Ending::Exited { status: 0 } | Ending::Stopped {}) && !is_broken
     }
 }

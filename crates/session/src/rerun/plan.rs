@@ -80,6 +80,45 @@ pub enum Step {
     },
     /// End the run: at once if no point is told.
     Stop(Point),
+    /// End the run where this byte of standard output is written, from 0. With `origins`, the outcome tells where it came from.
+    Output(u64),
+    /// Lay memory out anew, with guards around all that is moved. Only as the first step: from where the program begins.
+    Layout(Layout),
+}
+
+/// Which memory lies elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    #[serde(rename = "move")]
+    pub spaces: Vec<Space>,
+    /// Of all variables, just this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
+    /// Variables that stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<String>,
+    /// An address where one variable ends and another begins means the end of the first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
+    /// Not all variables of a large program can be moved at once: which lot of them, from 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub part: usize,
+    /// Guards that no store may reach, by their numbers: the run ends at the first one that does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    Heap,
+    Globals,
+    Stack,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A moment of a run. Either `event`, or `thread` and `clock`, or `at` with or without `thread`, or all but `event`.
@@ -191,6 +230,9 @@ impl Plan {
         if self.steps.iter().skip(1).any(|step| matches!(step, Step::Follow(_))) {
             return wrong("`follow` can only be the first step");
         }
+        if self.steps.iter().skip(1).any(|step| matches!(step, Step::Layout(_))) {
+            return wrong("`layout` can only be the first step");
+        }
         if let Some(Step::Run { .. } | Step::Schedule { .. }) = self.steps.first() {
             return wrong("`run` and `schedule` need to know from where on: put a `follow` step before them");
         }
@@ -228,9 +270,12 @@ impl Step {
             {
                 return wrong("the writers of less than a megabyte can be sought");
             }
-            Step::Run { until: None, .. } | Step::Schedule { .. } | Step::Origins { .. } | Step::Writers { .. } => {
-                return Ok(());
-            }
+            Step::Run { until: None, .. }
+            | Step::Schedule { .. }
+            | Step::Origins { .. }
+            | Step::Writers { .. }
+            | Step::Output(_)
+            | Step::Layout(_) => return Ok(()),
         };
         if times.contains(&0) { wrong("`time` is counted from 1") } else { Ok(()) }
     }
@@ -283,10 +328,17 @@ mod tests {
     }
 
     #[test]
+    fn a_layout_is_written_as_short_as_can_be() {
+        let text = steps(r#"[{"layout":{"move":["heap","stack"],"watch":[3]}}]"#).replace(": ", ":").replace(", ", ",");
+        assert_eq!(Plan::read(&text).unwrap().text(), text);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_told() {
         for (text, expected) in [
             (steps("[]"), "it has no steps"),
             (steps(r#"[{"stop": {}}, {"follow": {"event": 1}}]"#), "`follow` can only be the first step"),
+            (steps(r#"[{"stop": {}}, {"layout": {"move": []}}]"#), "`layout` can only be the first step"),
             (steps(r#"[{"follow": {"clock": 1}}]"#), "a `clock` is one of a `thread`, which is missing"),
             (steps(r#"[{"follow": {}}]"#), "a point is told by `event`, by `thread` and `clock`, or by `at`"),
             (steps(r#"[{"flip": {"at": "f", "time": 0}}]"#), "`time` is counted from 1"),

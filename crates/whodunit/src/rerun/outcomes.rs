@@ -48,6 +48,12 @@ fn lines(outcome: &Outcome) -> Vec<(i32, String)> {
     lines
 }
 
+/// What was written to standard output.
+pub fn written(outcome: &Outcome) -> String {
+    let output = outcome.output.iter().filter(|output| output.descriptor == 1);
+    output.map(|output| output.text.as_str()).collect()
+}
+
 /// The command that carries the plan out again.
 pub fn command(recording: &Recording, name: &str, log: u32, plan: &Plan) -> String {
     let process = match recording.logs().first() {
@@ -120,6 +126,7 @@ pub fn made_up(ending: Ending, text: &str) -> Outcome {
         schedule: Vec::new(),
         spent: 1,
         origins: None,
+        relaid: None,
         remarks: Vec::new(),
     }
 }

@@ -1,10 +1,13 @@
 //! From a plan in words to one that the engine can carry out, checked against the recording.
 
 use super::DEFAULT_LIMIT;
+use super::layout;
 use super::places::{Meaning, Places};
 use super::structures::StructuresOf;
 use crate::show::{Recorded, recorded};
 use engine::{Passage, Spot};
+use program::movable::Movables;
+use program::variables::Variables;
 use sched::{Policy, Random, RoundRobin};
 use session::rerun::{Memory, Plan, Point, PolicyName, Step};
 use trace::Recording;
@@ -14,10 +17,14 @@ pub fn prepare(plan: &Plan, recording: &Recording, log: u32) -> Result<engine::P
     let recorded = recorded(recording, log).ok_or_else(|| format!("the recording has no process {log}"))?;
     let preparing = Preparing { places: Places::new(&recorded.space, recorded.gaps.clone()), recorded };
     let steps = plan.steps.iter().map(|step| preparing.step(step)).collect::<Result<_, String>>()?;
+    let layout = plan.steps.iter().find_map(|step| match step {
+        Step::Layout(layout) => Some(layout::prepare(layout, &preparing.recorded)),
+        _ => None,
+    });
     let policy = preparing.policy(PolicyName::RoundRobin, 0, None);
     let limit = plan.limit.unwrap_or(DEFAULT_LIMIT);
     let structures = Box::new(StructuresOf::new(&preparing.recorded.space));
-    Ok(engine::Plan { steps, policy, limit, structures })
+    Ok(engine::Plan { steps, layout, policy, limit, structures })
 }
 
 struct Preparing {
@@ -51,9 +58,20 @@ impl Preparing {
             }
             Step::Writers { memory } => engine::Step::Writers(memory.iter().filter_map(Memory::range).collect()),
             Step::Schedule { policy, seed, quantum } => engine::Step::Schedule(self.policy(*policy, *seed, *quantum)),
+            Step::Output(byte) => engine::Step::Output(*byte),
+            Step::Layout(_) => {
+                let spot = Spot { addresses: vec![self.entry()?], time: 1, since: 0 };
+                engine::Step::Follow(engine::Point::Spot { thread: None, spot })
+            }
             Step::Stop(point) if point.at.is_none() && point.clock.is_none() => engine::Step::Stop(None),
             Step::Stop(point) => engine::Step::Stop(Some(self.point(point)?)),
         })
+    }
+
+    /// Where the program itself begins, when its libraries are ready.
+    fn entry(&self) -> Result<u64, String> {
+        let entry = Movables::entry(&Variables::new(&self.recorded.space));
+        entry.map(|entry| entry.0).ok_or_else(|| "it is not known where the program begins".to_owned())
     }
 
     fn point(&self, point: &Point) -> Result<engine::Point, String> {

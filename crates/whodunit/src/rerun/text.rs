@@ -1,7 +1,8 @@
 //! An outcome for people.
 
+use super::layout::overrun;
 use crate::recordings::text::{Ink, Paint, count, escaped};
-use session::rerun::{Ending, Frame, Outcome, Thread};
+use session::rerun::{Ending, Frame, Outcome, Relaid, Thread};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -27,6 +28,14 @@ pub fn render(outcome: &Outcome, paint: Paint) -> String {
         }
         None => text += "  as recorded: the plan never came to act\n",
     }
+    if let Some(relaid) = &outcome.relaid {
+        let Relaid { blocks, globals, locals, broken } = relaid;
+        let _ = writeln!(text, "  moved: {blocks} blocks of the heap, {globals} globals, {locals} variables of frames");
+        let more = if outcome.ending == (Ending::Stopped {}) { 1 } else { 0 };
+        for broken in broken.iter().skip(more) {
+            let _ = writeln!(text, "  written to: {}", escaped(&overrun(broken)));
+        }
+    }
     for remark in &outcome.remarks {
         let _ = writeln!(text, "  note: {remark}");
     }
@@ -40,6 +49,10 @@ pub fn render(outcome: &Outcome, paint: Paint) -> String {
 
 fn headline(outcome: &Outcome) -> String {
     let thread = outcome.thread;
+    let broken = outcome.relaid.as_ref().and_then(|relaid| relaid.broken.first());
+    if let Some(broken) = broken.filter(|_| outcome.ending == Ending::Stopped {}) {
+        return format!("a guard was written to: {}, in thread {thread}", escaped(&overrun(broken)));
+    }
     match &outcome.ending {
         Ending::Exited { status } => format!("exited with status {status}"),
         Ending::Killed { name, address: Some(address), .. } => {

@@ -5,7 +5,9 @@ use engine::{Rerun, ThreadFacts};
 use program::copies::Copies;
 use program::symbols::SourceFrame;
 use program::unwind::{CodeAddress, CodeAddressKind};
-use session::rerun::{Accessed, Definition, Ending, Frame, Left, Origins, Outcome, Output, Switch, Thread};
+use session::rerun::{
+    Accessed, Broken, Definition, Ending, Frame, Guarded, Left, Origins, Outcome, Output, Relaid, Switch, Thread,
+};
 use std::sync::Arc;
 
 /// Of a long stack only so much is told.
@@ -39,7 +41,35 @@ pub fn told(rerun: &Rerun, copies: &Arc<Copies>, is_brief: bool) -> Outcome {
         schedule: rerun.turns.iter().map(|turn| Switch { from: turn.from, clock: turn.clock, to: turn.to }).collect(),
         spent: rerun.spent,
         origins: rerun.origins.as_ref().map(told_origins),
+        relaid: rerun.relaid.as_ref().map(told_layout),
         remarks: rerun.remarks.clone(),
+    }
+}
+
+fn told_layout(relaid: &engine::Relaid) -> Relaid {
+    let engine::Relaid { blocks, globals, locals, broken } = relaid;
+    let broken = broken.iter().map(told_broken).collect();
+    Relaid { blocks: *blocks, globals: *globals, locals: *locals, broken }
+}
+
+fn told_broken(broken: &engine::Broken) -> Broken {
+    let hexadecimal = |number: u64| format!("{number:#x}");
+    let (what, site) = match broken.what {
+        engine::Guarded::Block { site } => (Guarded::Block, Some(site)),
+        engine::Guarded::Freed { site } => (Guarded::FreedBlock, Some(site)),
+        engine::Guarded::Global => (Guarded::Global, None),
+        engine::Guarded::Local => (Guarded::Local, None),
+    };
+    Broken {
+        guard: broken.number,
+        what,
+        name: broken.name.clone(),
+        object: hexadecimal(broken.object.start),
+        size: broken.object.end - broken.object.start,
+        address: hexadecimal(broken.address),
+        by: broken.by.map(hexadecimal),
+        site: site.map(hexadecimal),
+        callers: broken.callers.iter().copied().map(hexadecimal).collect(),
     }
 }
 

@@ -83,6 +83,12 @@ impl<'a> Examiner<'a> {
         Examiner { subject, names, sites, court: Court::new(subject, ending), known, explored: OnceCell::new() }
     }
 
+    /// The same of one that wrote something else than it should have.
+    pub fn expecting(mut self, expected: String) -> Examiner<'a> {
+        self.court.expected = Some(expected);
+        self
+    }
+
     fn passes(&self) -> Passes<'_> {
         passes(self.subject, &self.names)
     }

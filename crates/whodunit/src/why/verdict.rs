@@ -78,7 +78,7 @@ fn class_of(rounds: &Rounds, sites: &Sites) -> Class {
     }
 }
 
-fn deed(class: Class) -> &'static str {
+pub fn deed(class: Class) -> &'static str {
     match class {
         Class::HeapOverflow => "writes beyond a block of the heap",
         Class::StackOverflow => "writes beyond a variable on the stack",
@@ -93,16 +93,21 @@ fn deed(class: Class) -> &'static str {
     }
 }
 
-fn words_for(place: &Place) -> String {
+pub fn words_for(place: &Place) -> String {
     place.function.as_ref().map_or_else(|| "a statement".to_owned(), |function| format!("`{function}`"))
 }
 
 /// The statement is the innermost one with a line: libraries rarely are to blame.
 fn cause(trail: &Trail, stack: &[Frame], sites: &Sites) -> Cause {
-    let place = tail_place(stack, sites).or_else(|| own_frame(stack).map(place_of_frame));
+    let place = statement(stack, sites);
     let thread = trail.origin().map(|origin| origin.thread);
     let text = trail.origin().map_or_else(String::new, told);
     Cause { place: place.unwrap_or_default(), thread, text }
+}
+
+/// The statement of a stack that is to be told.
+pub fn statement(stack: &[Frame], sites: &Sites) -> Option<Place> {
+    tail_place(stack, sites).or_else(|| own_frame(stack).map(place_of_frame))
 }
 
 /// Where a function of the program's own went on as one of a library, and left no frame.
@@ -142,7 +147,7 @@ fn place_of_frame(frame: &Frame) -> Place {
     }
 }
 
-fn place_of(pc: u64, frame: &SourceFrame) -> Place {
+pub fn place_of(pc: u64, frame: &SourceFrame) -> Place {
     Place {
         function: frame.function.clone(),
         file: frame.file.clone(),

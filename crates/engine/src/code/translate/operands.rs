@@ -38,6 +38,9 @@ impl Emitter<'_> {
         if let Some(limit) = self.cache.state_limit.filter(|_| takes_components(instruction)) {
             return self.with_components(instruction, limit);
         }
+        if self.is_moved(instruction) {
+            return self.at_moved(instruction);
+        }
         let bytes = &code.fetch(instruction.ip())[..instruction.len()];
         match instruction.mnemonic() {
             Mnemonic::Rdfsbase | Mnemonic::Wrfsbase => {

@@ -2,7 +2,7 @@
 
 use super::orders;
 use crate::races::Subject;
-use crate::rerun::carry_out;
+use crate::rerun::{carry_out, outcomes};
 use analysis::neighbours::Candidate;
 use session::rerun::{Ending, Outcome, Plan};
 use std::cell::Cell;
@@ -50,12 +50,14 @@ impl Tried {
 pub struct Court<'a> {
     subject: &'a Subject<'a>,
     recorded: Ending,
+    /// What it should have written, if that is how it failed.
+    pub expected: Option<String>,
     n_runs: Cell<usize>,
 }
 
 impl<'a> Court<'a> {
     pub fn new(subject: &'a Subject<'a>, recorded: Ending) -> Court<'a> {
-        Court { subject, recorded, n_runs: Cell::new(0) }
+        Court { subject, recorded, expected: None, n_runs: Cell::new(0) }
     }
 
     pub fn n_runs(&self) -> usize {
@@ -104,13 +106,25 @@ impl<'a> Court<'a> {
     pub fn run_to_the_end(&self, plan: Plan) -> Option<Trial> {
         self.n_runs.set(self.n_runs.get() + 1);
         let outcome = carry_out(self.subject.recording.folder(), self.subject.log, &plan).ok()?;
-        let effect = effect(&self.recorded, &outcome);
+        let effect = match &self.expected {
+            Some(expected) => effect_on_output(expected, &outcome),
+            None => effect(&self.recorded, &outcome),
+        };
         Some(Trial { plan, outcome, effect })
     }
 }
 
 fn is_gone(trial: &Option<Trial>) -> bool {
     trial.as_ref().is_some_and(|trial| trial.effect == Effect::Gone)
+}
+
+fn effect_on_output(expected: &str, outcome: &Outcome) -> Effect {
+    match outcome.ending {
+        _ if outcome.left.is_none() => Effect::None,
+        Ending::Exited { .. } if outcomes::written(outcome) == expected => Effect::Gone,
+        Ending::LeftTheRecording { .. } | Ending::Stopped {} => Effect::Open,
+        _ => Effect::None,
+    }
 }
 
 fn effect(recorded: &Ending, outcome: &Outcome) -> Effect {
@@ -128,10 +142,18 @@ fn effect(recorded: &Ending, outcome: &Outcome) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rerun::outcomes;
 
     fn ended(ending: Ending) -> Outcome {
         outcomes::made_up(ending, "")
+    }
+
+    #[test]
+    fn wrong_output_is_gone_when_the_program_writes_what_it_should() {
+        let wrote = |text| outcomes::made_up(Ending::Exited { status: 0 }, text);
+        assert_eq!(effect_on_output("2\n", &wrote("2\n")), Effect::Gone);
+        assert_eq!(effect_on_output("2\n", &wrote("1\n")), Effect::None);
+        let crashed = Ending::Killed { signal: 11, name: "SIGSEGV".to_owned(), address: None };
+        assert_eq!(effect_on_output("2\n", &outcomes::made_up(crashed, "2\n")), Effect::None);
     }
 
     #[test]
