@@ -7,6 +7,7 @@
 //! What it may get wrong: data that one thread of the program sends to another through a pipe or socket come when they
 //! are asked for, sent or not.
 
+use super::drained::Unread;
 use crate::kernel::Arguments;
 use std::collections::{BTreeMap, VecDeque};
 use trace::Cursor;
@@ -59,6 +60,8 @@ pub struct Answers {
     pub next_tid: u32,
     /// Signals came that no instruction raised.
     pub awaits_signals: bool,
+    /// What threads that no longer do as recorded would still have read.
+    pub unread: Unread,
 }
 
 #[derive(Default)]
@@ -146,7 +149,8 @@ impl Answers {
         let script = self.threads.get_mut(&thread)?;
         let matches = script.outside.front().is_some_and(|answer| is_same(answer, number, arguments));
         if !matches {
-            script.outside.clear();
+            self.unread.keep(std::mem::take(&mut script.outside));
+            return None;
         }
         script.outside.pop_front()
     }
