@@ -49,6 +49,8 @@ impl Run<'_> {
                 if stored == 0 { length as i64 } else { stored }
             }
             libc::SYS_ioctl => error(libc::ENOTTY),
+            libc::SYS_fcntl if second as i32 == libc::F_GETFD => 0,
+            libc::SYS_fcntl => i64::from(libc::O_RDWR),
             libc::SYS_fstat => self.read_on(pending).unwrap_or_else(|| self.store_pipe(second)),
             libc::SYS_newfstatat if kernel::read::<u8>(second) == Ok(0) => {
                 self.read_on(pending).unwrap_or_else(|| self.store_pipe(arguments[2]))

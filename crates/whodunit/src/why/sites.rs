@@ -29,6 +29,24 @@ const BREAK: std::ops::Range<u64> = 0x5510_0000_0000..0x5550_0000_0000;
 const MAPPINGS: std::ops::Range<u64> = 0x7e80_0000_0000..0x7ea0_0000_0000;
 const MAIN_STACK: std::ops::Range<u64> = 0x7eaf_f000_0000..0x7eb0_0000_0000;
 
+/// Functions of the C library's allocator, without what their names begin with.
+const ALLOCATOR: [&str; 12] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "int_malloc",
+    "int_realloc",
+    "int_memalign",
+    "mid_memalign",
+    "sysmalloc",
+    "tcache_get",
+];
+/// What the C library puts before the names of its functions.
+const PREFIXES: [&str; 4] = ["__GI_", "__libc_", "__", "_"];
+
 /// Whether a module is the C library or its loader.
 pub fn is_library(module: &str) -> bool {
     ["libc.so", "ld-linux", "libm.so"].iter().any(|name| module.starts_with(name))
@@ -73,6 +91,14 @@ impl Sites {
     /// Whether an instruction is the C library's.
     pub fn is_in_c_library(&self, pc: u64) -> bool {
         self.module(pc).is_some_and(|module| is_library(&module))
+    }
+
+    /// Whether an instruction is part of the C library's allocator, as far as its functions have names.
+    pub fn is_in_allocator(&self, pc: u64) -> bool {
+        let frames = self.frames(pc);
+        let name = frames.last().and_then(|frame| frame.function.as_deref()).unwrap_or("");
+        let plain = PREFIXES.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name));
+        ALLOCATOR.contains(&plain) && self.is_in_c_library(pc)
     }
 
     /// Whether an instruction is the loader's, which writes wherever programs want something relocated.

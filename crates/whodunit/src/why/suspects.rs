@@ -40,6 +40,10 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
         suspects.blame_never_set(&mut trails);
         suspects.prefer_bound(&mut trails, &chain, is_whole);
         suspects.check_first(&mut trails);
+        // Whoever has damaged the heap may have done so long before.
+        if matches!(fault, Fault::Abort { .. }) && !is_whole && endings::is_about_heap(outcome) {
+            trails.iter_mut().for_each(|trail| trail.is_open = true);
+        }
     }
     trails
 }
