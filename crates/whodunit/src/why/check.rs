@@ -24,6 +24,16 @@ pub struct Check {
     pub text: Option<String>,
     /// The variable that the access was meant for.
     pub name: Option<String>,
+    /// The block that it went beyond.
+    pub beyond: Option<Made>,
+}
+
+/// A block as it was made: where the allocator returned to, for the how many-th time, and how large it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    pub site: u64,
+    pub nth: u64,
+    pub size: u64,
 }
 
 /// Checks accesses to memory of the process image in `log`.
@@ -103,7 +113,8 @@ impl Checks<'_> {
             Some(format!("{file}:{}", frame.line?))
         });
         let allocated = line.map_or_else(String::new, |line| format!(" that was allocated at {line}"));
-        Check { text: check.text.map(|text| text + &allocated), ..check }
+        let beyond = meant.map(|meant| Made { site: meant.site, nth: judged.nth, size: meant.size });
+        Check { text: check.text.map(|text| text + &allocated), beyond, ..check }
     }
 
     fn global(&self, memory: &Accessed, base: Option<Base>) -> Check {
@@ -119,11 +130,12 @@ impl Checks<'_> {
         // A pointer to the end of the variable before looks like one to the next.
         let is_end = meant.offset == 0 && last < base;
         if is_end || range.contains(&first) && range.contains(&last) {
-            return Check { text: Some(self.among_globals(first)), name: Some(meant.name), class: None };
+            let text = Some(self.among_globals(first));
+            return Check { text, name: Some(meant.name), ..Check::default() };
         }
         let reached = self.among_globals(if range.contains(&first) { last } else { first });
         let text = Some(format!("{reached}, beyond `{}`", meant.name));
-        Check { class: Some(Class::GlobalOverflow), text, name: Some(meant.name) }
+        Check { class: Some(Class::GlobalOverflow), text, name: Some(meant.name), beyond: None }
     }
 
     fn among_globals(&self, address: u64) -> String {
@@ -141,7 +153,7 @@ fn is_beyond_frame(memory: &Accessed, base: Option<Base>) -> bool {
 
 fn beyond_frame() -> Check {
     let text = "on the stack, beyond the frame of the variable that the pointer was made of";
-    Check { class: Some(Class::StackOverflow), text: Some(text.to_owned()), name: None }
+    Check { class: Some(Class::StackOverflow), text: Some(text.to_owned()), ..Check::default() }
 }
 
 fn heap(judged: &Judged, memory: &Accessed) -> Check {
@@ -168,7 +180,7 @@ fn heap(judged: &Judged, memory: &Accessed) -> Check {
         }
         _ => (None, "on the heap".to_owned()),
     };
-    Check { class, text: Some(text), name: None }
+    Check { class, text: Some(text), ..Check::default() }
 }
 
 #[cfg(test)]

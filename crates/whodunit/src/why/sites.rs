@@ -1,6 +1,7 @@
 //! What is known of an instruction without running it: its statement, its function, its module.
 
 use crate::rerun::structures::StructuresOf;
+use iced_x86::Register;
 use program::space::{AddressSpace, GuestAddress};
 use program::symbols::{DataSymbol, SourceFrame, Symbolizer};
 use program::unwind::{CodeAddress, CodeAddressKind};
@@ -44,12 +45,22 @@ const ALLOCATOR: [&str; 12] = [
     "sysmalloc",
     "tcache_get",
 ];
+/// Libraries that C++ programs throw and catch with.
+const CPP_RUNTIME: [&str; 2] = ["libstdc++", "libgcc_s"];
+/// Where sources lie that are compiled into programs without being theirs.
+const FOREIGN_SOURCES: [&str; 3] = ["/rustc/", "/usr/include/", "/usr/lib/"];
+const REGISTRY: &str = "/.cargo/registry/";
 /// What the C library puts before the names of its functions.
 const PREFIXES: [&str; 4] = ["__GI_", "__libc_", "__", "_"];
 
 /// Whether a module is the C library or its loader.
 pub fn is_library(module: &str) -> bool {
     ["libc.so", "ld-linux", "libm.so"].iter().any(|name| module.starts_with(name))
+}
+
+/// Whether a source file belongs to a library, though its code was compiled into the program.
+pub fn is_foreign_source(file: &str) -> bool {
+    FOREIGN_SOURCES.iter().any(|folder| file.starts_with(folder)) || file.contains(REGISTRY)
 }
 
 impl Sites {
@@ -70,6 +81,12 @@ impl Sites {
     /// Where the function that was called last before an address went on as another one, if that is known.
     pub fn tail_jump(&self, return_address: u64) -> Option<u64> {
         self.structures.tail_jump(return_address)
+    }
+
+    /// The instructions that gave the first two arguments to the call that returns to an address, as far as they are known.
+    pub fn arguments(&self, return_address: u64) -> Vec<u64> {
+        let set = |register| self.structures.set_before_call(return_address, register);
+        [Register::RDI, Register::RSI].into_iter().filter_map(set).collect()
     }
 
     /// Whether an instruction makes the pointer to the stack, or one to a frame.
@@ -99,6 +116,11 @@ impl Sites {
         let name = frames.last().and_then(|frame| frame.function.as_deref()).unwrap_or("");
         let plain = PREFIXES.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name));
         ALLOCATOR.contains(&plain) && self.is_in_c_library(pc)
+    }
+
+    /// Whether an instruction belongs to what C++ programs throw and catch with.
+    pub fn is_in_cpp_runtime(&self, pc: u64) -> bool {
+        self.module(pc).is_some_and(|module| CPP_RUNTIME.iter().any(|name| module.starts_with(name)))
     }
 
     /// Whether an instruction is the loader's, which writes wherever programs want something relocated.

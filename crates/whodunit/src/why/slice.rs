@@ -36,13 +36,22 @@ impl<'a> Slice<'a> {
         self.by_number.get(&number).copied()
     }
 
-    /// All that some definitions depend on, by the shortest ways; also what decided on constants, if wanted. What a system
-    /// call gave is the kernel's, whatever was asked.
+    /// All that some definitions depend on, by the shortest ways; also what decided on constants, if wanted.
     pub fn reached(&self, roots: &[u32], with_decisions: bool) -> Reached {
+        self.reach(roots, with_decisions, true)
+    }
+
+    /// The same without what system calls were asked: what they gave is the kernel's.
+    pub fn reached_inside(&self, roots: &[u32], with_decisions: bool) -> Reached {
+        self.reach(roots, with_decisions, false)
+    }
+
+    fn reach(&self, roots: &[u32], with_decisions: bool, through_calls: bool) -> Reached {
         let mut reached: Reached = roots.iter().map(|root| (*root, 0)).collect();
         let mut waiting: VecDeque<u32> = roots.iter().copied().collect();
         while let Some(number) = waiting.pop_front() {
-            let Some(definition) = self.get(number).filter(|definition| !definition.system_call) else { continue };
+            let known = self.get(number).filter(|definition| through_calls || !definition.system_call);
+            let Some(definition) = known else { continue };
             let decided = definition.decided.iter().filter(|_| with_decisions);
             let sources = definition.values.iter().chain(&definition.addresses).chain(decided);
             for &source in sources.filter(|source| **source != 0) {

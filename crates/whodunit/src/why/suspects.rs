@@ -24,7 +24,7 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
     let fault = endings::fault_of(outcome, checks.sites);
     let suspects = Suspects { slice: Slice::new(origins, checks.sites), origins, checks };
     let roots = roots(fault, outcome, checks.sites);
-    let mut trails = suspects.stray_stores(&suspects.slice.reached(&roots, false));
+    let mut trails = suspects.stray_stores(&suspects.slice.reached_inside(&roots, false));
     if trails.is_empty() && matches!(fault, Fault::Abort { .. }) {
         trails = roots.iter().rev().find_map(|branch| suspects.freed_twice(*branch)).into_iter().collect();
     }
@@ -32,13 +32,17 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
         // What decided that the failing statement was reached.
         let branch: Vec<u32> = origins.branches.first().copied().into_iter().collect();
         let roots: Vec<u32> = roots.into_iter().chain(branch).collect();
-        trails = suspects.stray_stores(&suspects.slice.reached(&roots, true));
+        trails = suspects.stray_stores(&suspects.slice.reached_inside(&roots, true));
+        if trails.is_empty() {
+            trails = suspects.stray_stores(&suspects.slice.reached(&roots, true));
+        }
     }
     if trails.is_empty() {
         trails = chain.trails(fault);
         suspects.blame_unset(&mut trails);
         suspects.blame_never_set(&mut trails);
         suspects.prefer_bound(&mut trails, &chain, is_whole);
+        suspects.spare_loader(&mut trails);
         suspects.check_first(&mut trails);
         // Whoever has damaged the heap may have done so long before.
         if matches!(fault, Fault::Abort { .. }) && !is_whole && endings::is_about_heap(outcome) {
@@ -167,6 +171,15 @@ impl Suspects<'_> {
         }
     }
 
+    /// What the loader has set up before the program began is no suspect beside what the program did.
+    fn spare_loader(&self, trails: &mut Vec<Trail>) {
+        let is_loaders =
+            |trail: &Trail| trail.origin().is_some_and(|origin| self.checks.sites.is_in_loader(number(&origin.pc)));
+        if !trails.iter().all(is_loaders) {
+            trails.retain(|trail| !is_loaders(trail));
+        }
+    }
+
     /// Says of the first origin where its memory lies.
     fn check_first(&self, trails: &mut [Trail]) {
         let Some(trail) = trails.first_mut().filter(|trail| trail.check == Check::default()) else { return };
@@ -230,6 +243,6 @@ impl Suspects<'_> {
 /// A way that ends with a read of what nobody has stored.
 fn unset(path: &[Definition]) -> Trail {
     let text = Some("in a block of the heap where nobody has stored anything yet".to_owned());
-    let check = Check { class: Some(Class::UninitialisedRead), text, name: None };
+    let check = Check { class: Some(Class::UninitialisedRead), text, ..Check::default() };
     Trail { check, ..Trail::new(path.to_vec(), End::Computed) }
 }
