@@ -6,6 +6,7 @@ pub mod entrances;
 mod functions;
 pub mod lines;
 pub mod neighbours;
+pub mod overruns;
 pub mod pairs;
 pub mod predict;
 pub mod races;
@@ -61,6 +62,8 @@ pub enum Study {
     Waiting(Libraries),
     /// The blocks of the heap at the moments of some accesses.
     BlocksAt(Vec<blocks::Question>),
+    /// Stores that go on where one went astray.
+    Overruns(overruns::Question),
 }
 
 /// A listener that has something to say in the end.
@@ -113,6 +116,9 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         Study::Waiting(libraries) => Box::new(Studying::new(neighbours::waiting(libraries), functions, Detail::Calls)),
         Study::BlocksAt(questions) => {
             Box::new(Studying::new(blocks::BlocksAt::new(questions), functions, Detail::Accesses))
+        }
+        Study::Overruns(question) => {
+            Box::new(Studying::new(overruns::Overruns::new(question), functions, Detail::Accesses))
         }
     }
 }

@@ -64,7 +64,7 @@ impl StructuresOf {
         }
     }
 
-    fn function_around(&self, pc: u64) -> Option<Range<u64>> {
+    pub fn function_around(&self, pc: u64) -> Option<Range<u64>> {
         let (&start, &end) = self.functions.range(..=pc).next_back()?;
         (pc < end && end - start <= LONGEST).then_some(start..end)
     }

@@ -83,6 +83,11 @@ impl Sites {
         self.structures.tail_jump(return_address)
     }
 
+    /// The function that an instruction is in, if that is known.
+    pub fn function_around(&self, pc: u64) -> Option<std::ops::Range<u64>> {
+        self.structures.function_around(pc)
+    }
+
     /// The instructions that gave the first two arguments to the call that returns to an address, as far as they are known.
     pub fn arguments(&self, return_address: u64) -> Vec<u64> {
         let set = |register| self.structures.set_before_call(return_address, register);
