@@ -103,8 +103,8 @@ impl StructuresOf {
         jumps.next().is_none().then(|| jump.ip())
     }
 
-    /// The instruction that gave a register its value before the call that returns to an address, if nothing but that lies
-    /// between.
+    /// Behind the instruction that gave a register its value before the call that returns to an address, if nothing branches
+    /// in between.
     pub fn set_before_call(&self, return_address: u64, register: Register) -> Option<u64> {
         let function = self.function_around(return_address.checked_sub(1)?)?;
         let instructions = self.instructions(function.start..return_address);
@@ -112,7 +112,7 @@ impl StructuresOf {
         let straight = before.iter().rev().take_while(|instruction| instruction.flow_control() == FlowControl::Next);
         let mut setting = straight
             .filter(|instruction| instruction.op_count() > 1 && instruction.op0_register().full_register() == register);
-        setting.next().map(Instruction::ip)
+        setting.next().map(Instruction::next_ip)
     }
 
     /// Whether an instruction makes the pointer to the stack, or one to a frame.

@@ -72,8 +72,8 @@ impl Replays<'_> {
             let outcome = self.stopped(passing(argument), Some((thread, clock)))?;
             let origins = outcome.origins?;
             let slice = Slice::new(&origins, self.checks.sites);
-            let given = origins.failure.as_ref()?.values.iter().find_map(|value| slice.get(*value))?;
-            let way = (number(&given.value) == made.size).then(|| self.way(given, &slice))?;
+            let given = origins.failure.as_ref().filter(|given| number(&given.value) == made.size)?;
+            let way = self.way(given, &slice);
             Some(way.told(&format!("The size of the block, {}, is computed", made.size))? + ".")
         });
         background.grounds.extend(sizes.take(1));

@@ -93,7 +93,7 @@ impl Checks<'_> {
         self.ask(reads.iter().map(question).collect()).iter().map(|judged| judged.is_newer).collect()
     }
 
-    /// The other stores of the same function that go on where a store went beyond `end`.
+    /// The other stores of the same statement, or function of a library, that go on where a store went beyond `end`.
     pub fn overruns(&self, store: &Definition, end: u64) -> Vec<Store> {
         let Some(memory) = &store.memory else { return Vec::new() };
         let pc = number(&store.pc);
@@ -103,7 +103,8 @@ impl Checks<'_> {
         let subject = Subject { folder: self.folder, log: self.log, until: None };
         let task = Task::Study { study: Study::Overruns(question), allocators: Vec::new() };
         let told = inquiry::ask(&subject, &task).ok().and_then(|answer| serde_json::from_value(answer).ok());
-        told.unwrap_or_default()
+        let told: Vec<Store> = told.unwrap_or_default();
+        told.into_iter().filter(|other| self.sites.same_statement(pc, other.pc)).collect()
     }
 
     /// A replay that cannot answer leaves the class open.

@@ -88,7 +88,8 @@ impl Sites {
         self.structures.function_around(pc)
     }
 
-    /// The instructions that gave the first two arguments to the call that returns to an address, as far as they are known.
+    /// Behind the instructions that gave the first two arguments to the call that returns to an address, as far as they are
+    /// known.
     pub fn arguments(&self, return_address: u64) -> Vec<u64> {
         let set = |register| self.structures.set_before_call(return_address, register);
         [Register::RDI, Register::RSI].into_iter().filter_map(set).collect()
