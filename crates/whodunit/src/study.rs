@@ -6,6 +6,7 @@ pub mod entrances;
 mod functions;
 pub mod lines;
 pub mod neighbours;
+pub mod overruns;
 pub mod pairs;
 pub mod predict;
 pub mod races;
@@ -65,6 +66,8 @@ pub enum Study {
     Waiting(Libraries),
     /// The blocks of the heap at the moments of some accesses.
     BlocksAt(Vec<blocks::Question>),
+    /// Stores that go on where one went astray.
+    Overruns(overruns::Question),
 }
 
 /// A listener that has something to say in the end.
@@ -122,6 +125,9 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         Study::BlocksAt(questions) => {
             let chosen = blocks::accesses_of(&questions);
             Box::new(Studying::new(blocks::BlocksAt::new(questions), functions, Detail::Accesses).of(chosen))
+        }
+        Study::Overruns(question) => {
+            Box::new(Studying::new(overruns::Overruns::new(question), functions, Detail::Accesses))
         }
     }
 }

@@ -5,6 +5,7 @@
 //! if it crashes again, that goes on; where it no longer does, the last suppressed statement is the answer (`verdict`).
 //! If the program has threads, other orders of them are tried first (`threads`).
 
+mod background;
 mod chain;
 mod check;
 mod endings;
@@ -201,7 +202,7 @@ fn follow_crash(crash: Crash, subject: &Subject<'_>, findings: &mut Findings) ->
     };
     findings.notes = NOTES.map(str::to_owned).to_vec();
     findings.summary.text = Some(format!("{} {}", verdict::sequel(&rounds), rounds.summary()));
-    findings.push(verdict::finding(&rounds, &sites, &verdict::Subject { name: &subject.name, log: subject.log }));
+    findings.push(verdict::finding(&rounds, &checks, &verdict::Subject { name: &subject.name, log: subject.log }));
     suspected.into_iter().for_each(|suspected| findings.push(suspected));
     Ok(())
 }

@@ -12,6 +12,7 @@ mod workplace;
 
 mod rerunning {
     mod bad_plans;
+    mod beyond;
     mod orders;
     mod place;
     mod programs;

@@ -7,13 +7,15 @@
 mod workplace;
 
 // Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
+#[path = "why/guards.rs"]
+mod guards;
 #[path = "why/threads.rs"]
 mod threads;
 
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 use workplace::{compile, fresh_folder, whodunit};
 
 struct Place {
@@ -29,8 +31,25 @@ impl Place {
         Place { folder, source: fs::read_to_string(path).unwrap() }
     }
 
+    /// The same of another language, built by a compiler of its own.
+    fn with(guest: &str, extension: &str, compiler: &str, flags: &[&str]) -> Place {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/why/guests/{guest}.{extension}"));
+        let folder = fresh_folder(&format!("why-{guest}"));
+        let compiled =
+            Command::new(compiler).args(flags).args(["-o", "guest"]).arg(&path).current_dir(&folder).output();
+        let compiled = compiled.unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        Place { folder, source: fs::read_to_string(path).unwrap() }
+    }
+
     fn record(&self, words: &[&str]) -> Output {
-        whodunit(&self.folder).args(["record", "--no-report", "--"]).args(words).output().unwrap()
+        let mut record = whodunit(&self.folder);
+        record.env_remove("RUST_BACKTRACE").args(["record", "--no-report", "--"]).args(words);
+        match fs::File::open(self.folder.join("input")) {
+            Ok(input) => record.stdin(input),
+            Err(_) => record.stdin(Stdio::null()),
+        };
+        record.output().unwrap()
     }
 
     fn why(&self, words: &[&str]) -> Output {
@@ -90,6 +109,22 @@ fn whoever_wrote_beyond_a_block_is_named() {
     let steps = finding["steps"].as_array().unwrap();
     assert_eq!(steps[0]["guilty"], true, "{finding:#}");
     assert!(steps[steps.len() - 1]["text"].as_str().unwrap().starts_with("crashes: SIGSEGV"), "{finding:#}");
+}
+
+#[test]
+fn input_beyond_the_crash_ends_and_the_size_of_the_block_is_told() {
+    let place = Place::new("lines", "-O0");
+    // More than the C library reads at once.
+    let lines = format!("{LONG_NAME}\n{}", "a\n".repeat(4000));
+    fs::write(place.folder.join("input"), lines).unwrap();
+    let finding = place.finding(&["./guest"]);
+    place.blames(&finding, "heap-overflow");
+    let notes = finding["notes"].to_string();
+    assert!(notes.contains("standard input ends where the recording does"), "{notes}");
+    let made = finding["sides"][0]["stack"].as_array().unwrap();
+    assert_eq!(made[0]["line"], place.line("block"), "{finding:#}");
+    let size = format!("The size of the block, 16, is computed at size_of (lines.c:{})", place.line("size"));
+    assert!(finding["grounds"][0].as_str().unwrap().starts_with(&size), "{finding:#}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! What it may get wrong: data that one thread of the program sends to another through a pipe or socket come when they
 //! are asked for, sent or not.
 
+use super::drained::Unread;
 use crate::kernel::Arguments;
 use std::collections::{BTreeMap, VecDeque};
 use trace::Cursor;
@@ -61,6 +62,8 @@ pub struct Answers {
     pub awaits_signals: bool,
     /// Memory is laid out anew: a pointer may be any other.
     pub is_relaid: bool,
+    /// What threads that no longer do as recorded would still have read.
+    pub unread: Unread,
 }
 
 #[derive(Default)]
@@ -149,7 +152,8 @@ impl Answers {
         let is_relaid = self.is_relaid;
         let matches = script.outside.front().is_some_and(|answer| is_same(answer, number, arguments, is_relaid));
         if !matches {
-            script.outside.clear();
+            self.unread.keep(std::mem::take(&mut script.outside));
+            return None;
         }
         script.outside.pop_front()
     }
@@ -205,12 +209,10 @@ const MOST_DESCRIPTORS: u64 = 1 << 20;
 
 /// The highest number in the call that could be a descriptor's.
 fn highest_descriptor(call: &Call<'_>, arguments: Arguments) -> u64 {
-    let result = u64::try_from(call.result).unwrap_or(0);
-    [result, arguments[0]]
-        .into_iter()
-        .filter(|number| *number < MOST_DESCRIPTORS && gives_descriptors(call.number))
-        .max()
-        .unwrap_or(2)
+    let result = u64::try_from(call.result).ok().filter(|_| gives_descriptors(call.number));
+    let argument = Some(arguments[0]).filter(|_| takes_descriptors(call.number));
+    let known = [result, argument].into_iter().flatten();
+    known.filter(|number| *number < MOST_DESCRIPTORS).max().unwrap_or(2)
 }
 
 fn gives_descriptors(number: u32) -> bool {
@@ -227,14 +229,18 @@ fn gives_descriptors(number: u32) -> bool {
             | libc::SYS_socket
             | libc::SYS_accept
             | libc::SYS_accept4
-            | libc::SYS_close
-            | libc::SYS_read
-            | libc::SYS_write
             | libc::SYS_epoll_create1
             | libc::SYS_eventfd2
             | libc::SYS_memfd_create
             | libc::SYS_timerfd_create
             | libc::SYS_signalfd4
+    )
+}
+
+fn takes_descriptors(number: u32) -> bool {
+    matches!(
+        i64::from(number),
+        libc::SYS_read | libc::SYS_write | libc::SYS_close | libc::SYS_dup | libc::SYS_dup2 | libc::SYS_fcntl
     )
 }
 

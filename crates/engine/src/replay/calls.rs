@@ -3,7 +3,7 @@
 
 use super::answers::{Answer, is_about_names, subject};
 use super::free::{Reply, Run, Status};
-use super::kept::{MOST_MOVED, nanoseconds, new_mask, sent, set_action};
+use super::kept::{MOST_MOVED, new_mask, sent, set_action};
 use super::machine::Pending;
 use super::outcome::Ending;
 use crate::kernel;
@@ -135,19 +135,13 @@ impl Run<'_> {
         }
     }
 
-    /// What a clock showed, unless the run's own time has gone beyond that: clocks never go back.
-    fn recorded_time(&mut self, thread: u32, clock: u64) -> Option<Answer> {
-        let answer = self.kept.answers.own_fact(thread, (libc::SYS_clock_gettime as u64, clock, 0))?;
-        let shown = answer.memory.first().and_then(|(_, bytes)| nanoseconds(bytes));
-        shown.is_none_or(|shown| shown >= self.clock(clock)).then_some(answer)
-    }
-
     /// Gives a recorded answer.
     fn apply(&mut self, answer: &Answer, pending: Pending) -> i64 {
         let Pending { number, arguments } = pending;
         for (address, bytes) in &answer.memory {
             let _ = store(self.engine, answer.moved(*address, &arguments), bytes);
         }
+        self.kept.descriptors.note(number, &arguments, answer.result);
         if number as i64 == libc::SYS_clock_gettime
             && let Some((_, bytes)) = answer.memory.first()
         {
@@ -201,81 +195,27 @@ impl Run<'_> {
         bytes.len() as i64
     }
 
-    /// Facts that the recording does not have.
-    fn make_up(&mut self, pending: Pending) -> i64 {
-        let Pending { number, arguments } = pending;
-        let [first, second, ..] = arguments;
-        match number as i64 {
-            libc::SYS_clock_gettime => {
-                let now = self.clock(first);
-                self.free.time += 1000;
-                store(self.engine, second, &timespec(now))
-            }
-            libc::SYS_gettimeofday | libc::SYS_time => {
-                let now = self.clock(libc::CLOCK_REALTIME as u64);
-                self.free.time += 1000;
-                let [seconds, nanoseconds] = [now / 1_000_000_000, now % 1_000_000_000];
-                let parts = [seconds.to_le_bytes(), (nanoseconds / 1000).to_le_bytes()].concat();
-                let is_time = number as i64 == libc::SYS_time;
-                let bytes = if is_time { &parts[..8] } else { &parts[..] };
-                let stored = if first == 0 { 0 } else { store(self.engine, first, bytes) };
-                if is_time { seconds as i64 } else { stored }
-            }
-            libc::SYS_getpid => i64::from(self.machine.tids.get(&1).copied().unwrap_or(1)),
-            libc::SYS_getrandom => {
-                let bytes: Vec<u8> =
-                    (0..second.min(4096).div_ceil(8)).flat_map(|_| self.free.random.draw().to_le_bytes()).collect();
-                let length = bytes.len().min(second as usize);
-                let stored = store(self.engine, first, &bytes[..length]);
-                if stored == 0 { length as i64 } else { stored }
-            }
-            libc::SYS_ioctl => error(libc::ENOTTY),
-            libc::SYS_fstat => self.store_pipe(second),
-            libc::SYS_newfstatat if kernel::read::<u8>(second) == Ok(0) => self.store_pipe(arguments[2]),
-            libc::SYS_getcpu => {
-                let stored = if first == 0 { 0 } else { store(self.engine, first, &[0; 4]) };
-                if second == 0 { stored } else { store(self.engine, second, &[0; 4]) }
-            }
-            _ => self.needs(pending),
-        }
-    }
-
-    /// A descriptor of which nothing is known counts as a pipe.
-    fn store_pipe(&mut self, address: u64) -> i64 {
-        const MODE: usize = 24;
-        let mut status = [0; 144];
-        status[MODE..MODE + 4].copy_from_slice(&(libc::S_IFIFO | 0o600).to_le_bytes());
-        store(self.engine, address, &status)
-    }
-
     /// Calls that the recording does not answer but that need not end the run.
     fn beyond_the_recording(&mut self, pending: Pending) -> Option<i64> {
         let Pending { number, arguments } = pending;
-        match number as i64 {
+        let result = self.read_on(pending).or_else(|| match number as i64 {
             libc::SYS_open | libc::SYS_openat => self.open(pending),
+            libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 | libc::SYS_fcntl => self.duplicate(pending),
             libc::SYS_close
             | libc::SYS_membarrier
             | libc::SYS_mlock
             | libc::SYS_munlock
             | libc::SYS_fsync
             | libc::SYS_fdatasync
+            | libc::SYS_fadvise64
+            | libc::SYS_flock
+            | libc::SYS_fchmod
+            | libc::SYS_fchown
             | libc::SYS_sched_setaffinity => Some(0),
-            libc::SYS_access | libc::SYS_stat | libc::SYS_lstat => self.look_up(pending, arguments[0]),
-            libc::SYS_newfstatat | libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_statx => {
-                self.look_up(pending, arguments[1])
-            }
-            _ => None,
-        }
-    }
-
-    /// Asks about a file by its name. What the run itself has written is not asked about.
-    fn look_up(&mut self, pending: Pending, path: u64) -> Option<i64> {
-        let path = kernel::read_string(path, 4096).ok()?;
-        let is_plain = path.starts_with(b"/") && !path.starts_with(b"/proc/") && !self.free.overlay.has(&path);
-        is_plain.then(|| {
-            self.engine.world().open_for_call(&pending.arguments);
-            kernel::call(pending.number, pending.arguments)
-        })
+            _ => self.drained(pending).or_else(|| self.by_name(pending)),
+        })?;
+        self.kept.descriptors.note(number, &arguments, result);
+        Some(result)
     }
 
     pub fn tid(&self) -> i32 {

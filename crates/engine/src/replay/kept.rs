@@ -1,6 +1,7 @@
 //! What following a recording shows that a free run needs: who wants what done at its end, signals, clocks, output.
 
 use super::answers::Answers;
+use super::descriptors::Descriptors;
 use super::machine::Pending;
 use super::outcome::Written;
 use crate::context::Context;
@@ -10,7 +11,7 @@ use crate::kernel;
 use crate::signals::{Action, UNBLOCKABLE};
 use guest::effects;
 use std::collections::BTreeMap;
-use trace::event::{Call, Event};
+use trace::event::{Call, Event, Identity};
 
 /// What belongs to a thread besides its registers.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +56,13 @@ pub struct Kept {
     pub answers: Answers,
     /// What threads are called, where that was changed.
     pub names: BTreeMap<u32, [u8; 16]>,
-    /// Where the program was started.
-    pub directory: Vec<u8>,
+    pub descriptors: Descriptors,
+    /// Who the program is, and for whom it runs.
+    pub identity: Identity,
+    /// What the system calls itself.
+    pub kernel: String,
+    /// When the recording was begun, in nanoseconds since 1970.
+    pub began: u64,
 }
 
 impl Kept {
@@ -64,7 +70,10 @@ impl Kept {
     pub fn passed(&mut self, engine: &Engine, context: &Context, event: &Event<'_>, pending: Option<Pending>) {
         match event {
             Event::Start(start) => {
-                self.directory = start.directory.to_vec();
+                self.descriptors.directory = start.directory.to_vec();
+                self.identity = start.identity;
+                self.kernel = start.machine.kernel.to_owned();
+                self.began = start.wall_time;
                 self.clocks.insert(libc::CLOCK_REALTIME as u64, start.wall_time);
                 self.answers.note_thread(1, start.identity.pid);
                 let file = start.program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -107,6 +116,7 @@ impl Kept {
 
     fn call(&mut self, engine: &Engine, context: &Context, call: &Call<'_>) {
         let Some(arguments) = call.arguments else { return };
+        self.descriptors.note(u64::from(call.number), &arguments, call.result);
         let [first, second, ..] = arguments;
         match i64::from(call.number) {
             libc::SYS_set_tid_address => self.thread(call.thread).clear_tid = first,

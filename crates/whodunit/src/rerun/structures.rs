@@ -67,7 +67,7 @@ impl StructuresOf {
         }
     }
 
-    fn function_around(&self, pc: u64) -> Option<Range<u64>> {
+    pub fn function_around(&self, pc: u64) -> Option<Range<u64>> {
         let (&start, &end) = self.functions.range(..=pc).next_back()?;
         (pc < end && end - start <= LONGEST).then_some(start..end)
     }
@@ -104,6 +104,18 @@ impl StructuresOf {
         let mut jumps = instructions.iter().filter(|instruction| is_tail_jump(instruction, &function));
         let jump = jumps.next()?;
         jumps.next().is_none().then(|| jump.ip())
+    }
+
+    /// Behind the instruction that gave a register its value before the call that returns to an address, if nothing branches
+    /// in between.
+    pub fn set_before_call(&self, return_address: u64, register: Register) -> Option<u64> {
+        let function = self.function_around(return_address.checked_sub(1)?)?;
+        let instructions = self.instructions(function.start..return_address);
+        let (_, before) = instructions.split_last()?;
+        let straight = before.iter().rev().take_while(|instruction| instruction.flow_control() == FlowControl::Next);
+        let mut setting = straight
+            .filter(|instruction| instruction.op_count() > 1 && instruction.op0_register().full_register() == register);
+        setting.next().map(Instruction::next_ip)
     }
 
     /// Whether an instruction makes the pointer to the stack, or one to a frame.

@@ -35,6 +35,8 @@ pub struct Judged {
     pub freed: Option<Block>,
     /// The block that the pointer leads to was allocated after the last access that came before.
     pub is_newer: bool,
+    /// How many blocks the site of the block that the pointer leads to had made with it.
+    pub nth: u64,
 }
 
 /// The questions that an instruction matters for: as the one that is asked about, and as the one before.
@@ -59,6 +61,9 @@ pub struct BlocksAt {
     /// When blocks were allocated, by how many were before.
     born: BTreeMap<u64, u64>,
     n_allocated: u64,
+    /// How many blocks each site has made, and for each block how many that were with it.
+    n_made: BTreeMap<u64, u64>,
+    nth: BTreeMap<u64, u64>,
     freed: BTreeMap<u64, Block>,
     /// For each question, how many blocks had been allocated at the access before.
     before: Vec<Option<u64>>,
@@ -75,6 +80,8 @@ impl BlocksAt {
             blocks: Blocks::default(),
             born: BTreeMap::new(),
             n_allocated: 0,
+            n_made: BTreeMap::new(),
+            nth: BTreeMap::new(),
             freed: BTreeMap::new(),
         }
     }
@@ -91,6 +98,7 @@ impl BlocksAt {
             block,
             meant,
             freed: freed.filter(|block| address - block.address < block.size),
+            nth: meant.and_then(|meant| self.nth.get(&meant.address)).copied().unwrap_or(0),
             is_newer: born.zip(self.before[position]).is_some_and(|(born, before)| *born >= before),
         };
     }
@@ -137,7 +145,10 @@ impl Listener for BlocksAt {
                     self.freed.insert(address, *block);
                 }
             }
-            Event::Allocated { address, size, .. } => {
+            Event::Allocated { address, size, site } => {
+                let n_made = self.n_made.entry(site).or_default();
+                *n_made += 1;
+                self.nth.insert(address, *n_made);
                 self.forget_freed(address, address.saturating_add(size));
                 self.born.insert(address, self.n_allocated);
                 self.n_allocated += 1;
@@ -184,7 +195,7 @@ mod tests {
         study.site(Site(1), 2);
         study.event(1, &Event::Allocated { address: 0x100, size: 32, site: 5 });
         study.accesses(1, &[access(0x900, 0), access(0x108, 1)]);
-        assert!(!study.judged[0].is_newer);
+        assert_eq!((study.judged[0].is_newer, study.judged[0].nth), (false, 1));
         study.event(1, &Event::Freed { address: 0x100, site: 6 });
         study.accesses(1, &[access(0x108, 1)]);
         assert_eq!(study.judged[0].freed.map(|block| block.address), Some(0x100));

@@ -11,6 +11,7 @@ use super::slice::{Base, Slice};
 use crate::inquiry::{self, Subject, Task};
 use crate::study::Study;
 use crate::study::blocks::{Judged, Question, Spot};
+use crate::study::overruns::{self, Store};
 use session::rerun::{Accessed, Definition};
 use std::path::Path;
 use trace::finding::Class;
@@ -24,6 +25,18 @@ pub struct Check {
     pub text: Option<String>,
     /// The variable that the access was meant for.
     pub name: Option<String>,
+    /// The block that it went beyond.
+    pub beyond: Option<Made>,
+    /// Where what it went beyond ends, if it wrote behind that.
+    pub end: Option<u64>,
+}
+
+/// A block as it was made: where the allocator returned to, for the how many-th time, and how large it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    pub site: u64,
+    pub nth: u64,
+    pub size: u64,
 }
 
 /// Checks accesses to memory of the process image in `log`.
@@ -59,7 +72,7 @@ impl Checks<'_> {
         let check = |(store, base): (&&Definition, &Option<Base>)| {
             let Some(memory) = &store.memory else { return Check::default() };
             match self.sites.area(bytes(memory).0) {
-                _ if is_beyond_frame(memory, *base) => beyond_frame(),
+                _ if is_beyond_frame(memory, *base) => beyond_frame(memory),
                 Area::Heap => self.on_heap(&judged.next().unwrap_or_default(), memory),
                 Area::Global => self.global(memory, *base),
                 Area::Stack => Check { text: Some("on the stack".to_owned()), ..Check::default() },
@@ -78,6 +91,20 @@ impl Checks<'_> {
             Question { pc: number(&read.pc), address, base: None, since }
         };
         self.ask(reads.iter().map(question).collect()).iter().map(|judged| judged.is_newer).collect()
+    }
+
+    /// The other stores of the same statement, or function of a library, that go on where a store went beyond `end`.
+    pub fn overruns(&self, store: &Definition, end: u64) -> Vec<Store> {
+        let Some(memory) = &store.memory else { return Vec::new() };
+        let pc = number(&store.pc);
+        let asked = Store { pc, time: 0, address: number(&memory.address), size: memory.size };
+        let code = self.sites.function_around(pc).unwrap_or(pc..pc + 1);
+        let question = overruns::Question { thread: store.thread, store: asked, code, end };
+        let subject = Subject { folder: self.folder, log: self.log, until: None };
+        let task = Task::Study { study: Study::Overruns(question), allocators: Vec::new() };
+        let told = inquiry::ask(&subject, &task).ok().and_then(|answer| serde_json::from_value(answer).ok());
+        let told: Vec<Store> = told.unwrap_or_default();
+        told.into_iter().filter(|other| self.sites.same_statement(pc, other.pc)).collect()
     }
 
     /// A replay that cannot answer leaves the class open.
@@ -103,7 +130,9 @@ impl Checks<'_> {
             Some(format!("{file}:{}", frame.line?))
         });
         let allocated = line.map_or_else(String::new, |line| format!(" that was allocated at {line}"));
-        Check { text: check.text.map(|text| text + &allocated), ..check }
+        let beyond = meant.map(|meant| Made { site: meant.site, nth: judged.nth, size: meant.size });
+        let end = meant.map(|meant| meant.address + meant.size).filter(|end| bytes(memory).1 >= *end);
+        Check { text: check.text.map(|text| text + &allocated), beyond, end, ..check }
     }
 
     fn global(&self, memory: &Accessed, base: Option<Base>) -> Check {
@@ -119,11 +148,13 @@ impl Checks<'_> {
         // A pointer to the end of the variable before looks like one to the next.
         let is_end = meant.offset == 0 && last < base;
         if is_end || range.contains(&first) && range.contains(&last) {
-            return Check { text: Some(self.among_globals(first)), name: Some(meant.name), class: None };
+            let text = Some(self.among_globals(first));
+            return Check { text, name: Some(meant.name), ..Check::default() };
         }
         let reached = self.among_globals(if range.contains(&first) { last } else { first });
         let text = Some(format!("{reached}, beyond `{}`", meant.name));
-        Check { class: Some(Class::GlobalOverflow), text, name: Some(meant.name) }
+        let end = Some(range.end).filter(|end| last >= *end);
+        Check { class: Some(Class::GlobalOverflow), text, name: Some(meant.name), end, ..Check::default() }
     }
 
     fn among_globals(&self, address: u64) -> String {
@@ -139,9 +170,10 @@ fn is_beyond_frame(memory: &Accessed, base: Option<Base>) -> bool {
     base.zip(return_address).is_some_and(|(base, slot)| base.value <= slot && slot <= last)
 }
 
-fn beyond_frame() -> Check {
+fn beyond_frame(memory: &Accessed) -> Check {
     let text = "on the stack, beyond the frame of the variable that the pointer was made of";
-    Check { class: Some(Class::StackOverflow), text: Some(text.to_owned()), name: None }
+    let end = memory.return_below.as_deref().map(number);
+    Check { class: Some(Class::StackOverflow), text: Some(text.to_owned()), end, ..Check::default() }
 }
 
 fn heap(judged: &Judged, memory: &Accessed) -> Check {
@@ -168,7 +200,7 @@ fn heap(judged: &Judged, memory: &Accessed) -> Check {
         }
         _ => (None, "on the heap".to_owned()),
     };
-    Check { class, text: Some(text), name: None }
+    Check { class, text: Some(text), ..Check::default() }
 }
 
 #[cfg(test)]

@@ -12,8 +12,12 @@ const BAD_ACCESS: i32 = 11;
 
 /// Functions of the C library that look after the heap, and give up where it is not as they left it.
 const ALLOCATORS: [&str; 5] = ["malloc", "free", "alloc", "unlink_chunk", "tcache"];
+/// How the names of functions end that check the room which they are given.
+const FORTIFIED: &str = "_chk";
+/// Where these give up.
+const FORTIFIED_FAILURE: &str = "__chk_fail";
 /// Functions that give up, by how their names begin: they decide nothing.
-const GIVES_UP: [&str; 16] = [
+const GIVES_UP: [&str; 17] = [
     "abort",
     "raise",
     "gsignal",
@@ -26,6 +30,7 @@ const GIVES_UP: [&str; 16] = [
     "__libc_message",
     "__libc_fatal",
     "malloc_printerr",
+    "__malloc_assert",
     "std::terminate",
     "__cxxabiv1::",
     "__gnu_cxx::",
@@ -72,7 +77,7 @@ pub fn deciding_branches(outcome: &Outcome, sites: &Sites) -> Vec<u32> {
         return deciding_branch(outcome, sites).into_iter().collect();
     }
     let own = branches(outcome).into_iter().take_while(|(_, pc)| sites.is_in_c_library(*pc));
-    own.map(|(branch, _)| branch).collect()
+    own.filter(|(_, pc)| !gives_up(*pc, sites)).map(|(branch, _)| branch).collect()
 }
 
 /// The last branch of each function, the innermost first, and where it is.
@@ -87,13 +92,27 @@ fn branches(outcome: &Outcome) -> Vec<(u32, u64)> {
 fn decides(pc: u64, sites: &Sites) -> bool {
     let frames = sites.frames(pc);
     let name = frames.last().and_then(|frame| frame.function.as_deref()).unwrap_or("");
-    let gives_up = GIVES_UP.iter().chain(&PANICS).any(|start| name.starts_with(start));
-    let is_about_heap = ALLOCATORS.iter().any(|part| name.contains(part));
-    !gives_up && (is_about_heap || !sites.is_in_c_library(pc))
+    let is_check = name.ends_with(FORTIFIED) || ALLOCATORS.iter().any(|part| name.contains(part));
+    !gives_up(pc, sites) && !sites.is_in_cpp_runtime(pc) && (is_check || !sites.is_in_c_library(pc))
+}
+
+/// Whether a function only carries out what others have decided.
+fn gives_up(pc: u64, sites: &Sites) -> bool {
+    let frames = sites.frames(pc);
+    let name = frames.last().and_then(|frame| frame.function.as_deref()).unwrap_or("");
+    let plain = name.trim_start_matches("__GI_");
+    GIVES_UP.iter().chain(&PANICS).any(|start| name.starts_with(start) || plain.starts_with(start))
+}
+
+/// Whether the C library has found that a function has too little room for what it would write.
+pub fn is_fortified(outcome: &Outcome) -> bool {
+    let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
+    let stack = thread.map_or(&[][..], |thread| &thread.stack);
+    stack.iter().filter_map(|frame| frame.function.as_deref()).any(|name| name.ends_with(FORTIFIED_FAILURE))
 }
 
 /// Whether the C library gave up in a function that the program called for memory.
-fn is_about_heap(outcome: &Outcome) -> bool {
+pub fn is_about_heap(outcome: &Outcome) -> bool {
     let thread = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
     let stack = thread.map_or(&[][..], |thread| &thread.stack);
     let called = stack.iter().take_while(|frame| is_library(&frame.module)).last();

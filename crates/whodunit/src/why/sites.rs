@@ -1,6 +1,7 @@
 //! What is known of an instruction without running it: its statement, its function, its module.
 
 use crate::rerun::structures::StructuresOf;
+use iced_x86::Register;
 use program::space::{AddressSpace, GuestAddress};
 use program::symbols::{DataSymbol, SourceFrame, Symbolizer};
 use program::unwind::{CodeAddress, CodeAddressKind};
@@ -29,9 +30,37 @@ const BREAK: std::ops::Range<u64> = 0x5510_0000_0000..0x5550_0000_0000;
 const MAPPINGS: std::ops::Range<u64> = 0x7e80_0000_0000..0x7ea0_0000_0000;
 const MAIN_STACK: std::ops::Range<u64> = 0x7eaf_f000_0000..0x7eb0_0000_0000;
 
+/// Functions of the C library's allocator, without what their names begin with.
+const ALLOCATOR: [&str; 12] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "int_malloc",
+    "int_realloc",
+    "int_memalign",
+    "mid_memalign",
+    "sysmalloc",
+    "tcache_get",
+];
+/// Libraries that C++ programs throw and catch with.
+const CPP_RUNTIME: [&str; 2] = ["libstdc++", "libgcc_s"];
+/// Where sources lie that are compiled into programs without being theirs.
+const FOREIGN_SOURCES: [&str; 3] = ["/rustc/", "/usr/include/", "/usr/lib/"];
+const REGISTRY: &str = "/.cargo/registry/";
+/// What the C library puts before the names of its functions.
+const PREFIXES: [&str; 4] = ["__GI_", "__libc_", "__", "_"];
+
 /// Whether a module is the C library or its loader.
 pub fn is_library(module: &str) -> bool {
     ["libc.so", "ld-linux", "libm.so"].iter().any(|name| module.starts_with(name))
+}
+
+/// Whether a source file belongs to a library, though its code was compiled into the program.
+pub fn is_foreign_source(file: &str) -> bool {
+    FOREIGN_SOURCES.iter().any(|folder| file.starts_with(folder)) || file.contains(REGISTRY)
 }
 
 impl Sites {
@@ -54,6 +83,18 @@ impl Sites {
         self.structures.tail_jump(return_address)
     }
 
+    /// The function that an instruction is in, if that is known.
+    pub fn function_around(&self, pc: u64) -> Option<std::ops::Range<u64>> {
+        self.structures.function_around(pc)
+    }
+
+    /// Behind the instructions that gave the first two arguments to the call that returns to an address, as far as they are
+    /// known.
+    pub fn arguments(&self, return_address: u64) -> Vec<u64> {
+        let set = |register| self.structures.set_before_call(return_address, register);
+        [Register::RDI, Register::RSI].into_iter().filter_map(set).collect()
+    }
+
     /// Whether an instruction makes the pointer to the stack, or one to a frame.
     pub fn makes_stack_pointer(&self, pc: u64) -> bool {
         self.structures.makes_stack_pointer(pc)
@@ -73,6 +114,19 @@ impl Sites {
     /// Whether an instruction is the C library's.
     pub fn is_in_c_library(&self, pc: u64) -> bool {
         self.module(pc).is_some_and(|module| is_library(&module))
+    }
+
+    /// Whether an instruction is part of the C library's allocator, as far as its functions have names.
+    pub fn is_in_allocator(&self, pc: u64) -> bool {
+        let frames = self.frames(pc);
+        let name = frames.last().and_then(|frame| frame.function.as_deref()).unwrap_or("");
+        let plain = PREFIXES.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name));
+        ALLOCATOR.contains(&plain) && self.is_in_c_library(pc)
+    }
+
+    /// Whether an instruction belongs to what C++ programs throw and catch with.
+    pub fn is_in_cpp_runtime(&self, pc: u64) -> bool {
+        self.module(pc).is_some_and(|module| CPP_RUNTIME.iter().any(|name| module.starts_with(name)))
     }
 
     /// Whether an instruction is the loader's, which writes wherever programs want something relocated.

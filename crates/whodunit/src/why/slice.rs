@@ -38,10 +38,20 @@ impl<'a> Slice<'a> {
 
     /// All that some definitions depend on, by the shortest ways; also what decided on constants, if wanted.
     pub fn reached(&self, roots: &[u32], with_decisions: bool) -> Reached {
+        self.reach(roots, with_decisions, true)
+    }
+
+    /// The same without what system calls were asked: what they gave is the kernel's.
+    pub fn reached_inside(&self, roots: &[u32], with_decisions: bool) -> Reached {
+        self.reach(roots, with_decisions, false)
+    }
+
+    fn reach(&self, roots: &[u32], with_decisions: bool, through_calls: bool) -> Reached {
         let mut reached: Reached = roots.iter().map(|root| (*root, 0)).collect();
         let mut waiting: VecDeque<u32> = roots.iter().copied().collect();
         while let Some(number) = waiting.pop_front() {
-            let Some(definition) = self.get(number) else { continue };
+            let known = self.get(number).filter(|definition| through_calls || !definition.system_call);
+            let Some(definition) = known else { continue };
             let decided = definition.decided.iter().filter(|_| with_decisions);
             let sources = definition.values.iter().chain(&definition.addresses).chain(decided);
             for &source in sources.filter(|source| **source != 0) {
@@ -83,7 +93,11 @@ impl<'a> Slice<'a> {
     /// The definitions of the pointer that an access uses, the latest first.
     pub fn pointers(&self, access: &Definition) -> Vec<&'a Definition> {
         let address = access.memory.as_ref().map_or(0, |memory| number(&memory.address));
-        self.pointer(&access.addresses, address).map_or(Vec::new(), |pointer| self.values_behind(pointer))
+        match self.pointer(&access.addresses, address) {
+            Some(pointer) if self.is_given(access, pointer) => vec![pointer],
+            Some(pointer) => self.values_behind(pointer),
+            None => Vec::new(),
+        }
     }
 
     /// A definition of a pointer, and those that it was made of, the latest first.
@@ -99,11 +113,17 @@ impl<'a> Slice<'a> {
     }
 
     /// Whether a pointer begins with a definition: a variable's address is made of the pointer to the stack, which is made
-    /// again and again, and what a library returns is its own affair.
+    /// again and again.
     fn is_beginning(&self, at: &Definition, before: &Definition) -> bool {
-        let is_library = |definition: &Definition| self.sites.is_in_c_library(number(&definition.pc));
         let is_made = at.value != before.value && self.sites.makes_stack_pointer(number(&before.pc));
-        is_made || !is_library(at) && is_library(before)
+        is_made || self.is_given(at, before)
+    }
+
+    /// Whether a definition got from a library or an allocator what it uses: how those came by it is their own affair.
+    fn is_given(&self, at: &Definition, before: &Definition) -> bool {
+        let is_library = |definition: &Definition| self.sites.is_in_c_library(number(&definition.pc));
+        let is_allocator = |definition: &Definition| self.sites.is_in_allocator(number(&definition.pc));
+        is_library(before) && (!is_library(at) || is_allocator(before) && !is_allocator(at))
     }
 
     fn pointer(&self, numbers: &[u32], near: u64) -> Option<&'a Definition> {

@@ -9,7 +9,7 @@ use super::check::{Check, Checks};
 use super::endings;
 use super::sites::{Area, Sites};
 use super::slice::{Reached, Slice};
-use session::rerun::{Definition, Origins, Outcome};
+use session::rerun::{Accessed, Definition, Origins, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::finding::Class;
 
@@ -24,7 +24,7 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
     let fault = endings::fault_of(outcome, checks.sites);
     let suspects = Suspects { slice: Slice::new(origins, checks.sites), origins, checks };
     let roots = roots(fault, outcome, checks.sites);
-    let mut trails = suspects.stray_stores(&suspects.slice.reached(&roots, false));
+    let mut trails = suspects.stray_stores(&suspects.slice.reached_inside(&roots, false));
     if trails.is_empty() && matches!(fault, Fault::Abort { .. }) {
         trails = roots.iter().rev().find_map(|branch| suspects.freed_twice(*branch)).into_iter().collect();
     }
@@ -32,14 +32,23 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
         // What decided that the failing statement was reached.
         let branch: Vec<u32> = origins.branches.first().copied().into_iter().collect();
         let roots: Vec<u32> = roots.into_iter().chain(branch).collect();
-        trails = suspects.stray_stores(&suspects.slice.reached(&roots, true));
+        trails = suspects.stray_stores(&suspects.slice.reached_inside(&roots, true));
+        if trails.is_empty() {
+            trails = suspects.stray_stores(&suspects.slice.reached(&roots, true));
+        }
     }
+    suspects.add_overruns(&mut trails);
     if trails.is_empty() {
         trails = chain.trails(fault);
         suspects.blame_unset(&mut trails);
         suspects.blame_never_set(&mut trails);
         suspects.prefer_bound(&mut trails, &chain, is_whole);
+        suspects.spare_loader(&mut trails);
         suspects.check_first(&mut trails);
+        // Whoever has damaged the heap may have done so long before.
+        if matches!(fault, Fault::Abort { .. }) && !is_whole && endings::is_about_heap(outcome) {
+            trails.iter_mut().for_each(|trail| trail.is_open = true);
+        }
     }
     trails
 }
@@ -98,6 +107,32 @@ impl Suspects<'_> {
                 known.insert(number, check);
                 latest.push(number);
             }
+        }
+    }
+
+    /// Adds what else the function of the first stray store has overrun: what one of its stores came to, the others may
+    /// come to next.
+    fn add_overruns(&self, trails: &mut Vec<Trail>) {
+        let Some(first) = trails.first() else { return };
+        let (Some(store), Some(end)) = (first.origin().cloned(), first.check.end) else { return };
+        let class = first.check.class;
+        for other in self.checks.overruns(&store, end) {
+            let address = format!("{:#x}", other.address);
+            let pc = format!("{:#x}", other.pc);
+            let is_same = |definition: &Definition| {
+                definition.pc == pc && definition.memory.as_ref().is_some_and(|memory| memory.address == address)
+            };
+            let is_known = trails.iter().filter_map(Trail::origin).any(is_same);
+            if is_known || trails.len() == MOST_SUSPECTS {
+                continue;
+            }
+            let memory =
+                Accessed { address, size: other.size, writes: true, from: None, overwrites: None, return_below: None };
+            // Counted from the beginning of the thread.
+            let definition = Definition { pc, clock: 0, time: other.time, memory: Some(memory), ..store.clone() };
+            let check = Check { class, ..Check::default() };
+            let path = self.origins.failure.iter().cloned().chain([definition]).collect();
+            trails.push(Trail { check, ..Trail::new(path, End::Moved) });
         }
     }
 
@@ -160,6 +195,15 @@ impl Suspects<'_> {
                 let text = Some("where the allocator keeps blocks that were given back".to_owned());
                 Trail { check: Check { text, ..class(Class::DoubleFree) }, ..Trail::new(path, End::Moved) }
             }
+        }
+    }
+
+    /// What the loader has set up before the program began is no suspect beside what the program did.
+    fn spare_loader(&self, trails: &mut Vec<Trail>) {
+        let is_loaders =
+            |trail: &Trail| trail.origin().is_some_and(|origin| self.checks.sites.is_in_loader(number(&origin.pc)));
+        if !trails.iter().all(is_loaders) {
+            trails.retain(|trail| !is_loaders(trail));
         }
     }
 
@@ -226,6 +270,6 @@ impl Suspects<'_> {
 /// A way that ends with a read of what nobody has stored.
 fn unset(path: &[Definition]) -> Trail {
     let text = Some("in a block of the heap where nobody has stored anything yet".to_owned());
-    let check = Check { class: Some(Class::UninitialisedRead), text, name: None };
+    let check = Check { class: Some(Class::UninitialisedRead), text, ..Check::default() };
     Trail { check, ..Trail::new(path.to_vec(), End::Computed) }
 }

@@ -1,9 +1,11 @@
 //! From rounds to a finding.
 
+use super::background;
 use super::chain::{End, Trail, number};
-use super::endings::ABORT;
+use super::check::Checks;
+use super::endings::{self, ABORT};
 use super::rounds::Rounds;
-use super::sites::{Area, Sites, is_library};
+use super::sites::{Area, Sites, is_foreign_source, is_library};
 use program::symbols::SourceFrame;
 use session::rerun::{Definition, Ending, Frame, Outcome};
 use std::path::PathBuf;
@@ -16,7 +18,8 @@ pub struct Subject<'a> {
     pub log: u32,
 }
 
-pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding {
+pub fn finding(rounds: &Rounds, checks: &Checks<'_>, subject: &Subject<'_>) -> Finding {
+    let sites = checks.sites;
     let Subject { name, log } = subject;
     let first = &rounds.rounds[0];
     let last = rounds.guilty();
@@ -41,6 +44,9 @@ pub fn finding(rounds: &Rounds, sites: &Sites, subject: &Subject<'_>) -> Finding
     finding.steps = steps(rounds, sites);
     finding.threads = threads(&finding);
     finding.notes = notes(rounds);
+    let background = background::of(last, class, checks);
+    finding.grounds = background.grounds;
+    finding.sides = background.sides;
     let plan = serde_json::from_str(&rounds.plan.text()).ok();
     finding.evidence = Evidence { recording: Some((*name).to_owned()), process: Some(*log), plan, seed: None };
     finding
@@ -63,6 +69,9 @@ fn class_of(rounds: &Rounds, sites: &Sites) -> Class {
     let Some(trail) = rounds.guilty().trails.first() else { return Class::MemoryCorruption };
     if let Some(class) = trail.check.class {
         return class;
+    }
+    if endings::is_fortified(&rounds.rounds[0].outcome) {
+        return Class::BufferOverflow;
     }
     let origin = trail.origin();
     let stored = origin.and_then(|origin| origin.memory.as_ref()).filter(|memory| memory.writes);
@@ -122,7 +131,9 @@ fn tail_place(stack: &[Frame], sites: &Sites) -> Option<Place> {
 /// The innermost statement of the program's own.
 fn own_frame(stack: &[Frame]) -> Option<&Frame> {
     let own = stack.iter().filter(|frame| !is_library(&frame.module));
-    own.clone().find(|frame| frame.line.is_some()).or(own.clone().next()).or(stack.first())
+    let is_foreign = |frame: &&Frame| frame.file.as_deref().is_some_and(is_foreign_source);
+    let written = own.clone().find(|frame| frame.line.is_some() && !is_foreign(frame));
+    written.or_else(|| own.clone().find(|frame| frame.line.is_some())).or(own.clone().next()).or(stack.first())
 }
 
 /// What a definition did, as the rest of a sentence.
@@ -135,7 +146,7 @@ fn told(definition: &Definition) -> String {
     }
 }
 
-fn place_of_frame(frame: &Frame) -> Place {
+pub fn place_of_frame(frame: &Frame) -> Place {
     Place {
         function: frame.function.clone(),
         file: frame.file.as_ref().map(PathBuf::from),
