@@ -39,8 +39,8 @@ pub(crate) mod sieve;
 pub(crate) mod sites;
 mod spin_loops;
 mod survey;
-pub(crate) mod suspects;
 pub(crate) mod surveying;
+pub(crate) mod suspects;
 pub(crate) mod threads;
 
 pub use atomics::SyncMemory;

@@ -467,8 +467,8 @@ impl Scrutiny {
     pub fn told_at(&self, address: u64) -> Option<Origins> {
         let mut definitions = self.history.behind([self.memory.writer(address)].into());
         let failure = (!definitions.is_empty()).then(|| definitions.remove(0));
-        let (steps, branches) = (self.history.len(), Vec::new());
-        self.is_on.then_some(Origins { steps, suppressed: self.suppressed, failure, branches, definitions })
+        let (steps, branches) = (self.looked, Vec::new());
+        self.is_on().then_some(Origins { steps, suppressed: self.suppressed, failure, branches, definitions })
     }
 
     pub fn take_remarks(&mut self) -> Vec<String> {

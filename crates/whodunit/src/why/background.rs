@@ -48,7 +48,8 @@ struct Replays<'a> {
 impl Replays<'_> {
     /// The run as it was recorded up to a point, with its data followed from `origins` on; none if it does not come there.
     fn stopped(&self, at: Point, origins: Option<(u32, u64)>) -> Option<Outcome> {
-        let origins = origins.map(|(thread, clock)| Step::Origins { thread, clock: clock.saturating_sub(WINDOW) });
+        let origins =
+            origins.map(|(thread, clock)| Step::Origins { thread, clock: clock.saturating_sub(WINDOW), until: None });
         let plan = Plan::new(origins.into_iter().chain([Step::Stop(at)]).collect());
         let outcome = carry_out(self.checks.folder, self.checks.log, &plan).ok()?;
         matches!(outcome.ending, session::rerun::Ending::Stopped {}).then_some(outcome)

@@ -57,7 +57,8 @@ fn reorder(
     findings: &mut Findings,
 ) -> Result<(), Trouble> {
     let sites = Sites::new(&subject.recorded.space);
-    let origins = Step::Origins { thread: recorded.thread, clock: recorded.clock.saturating_sub(END_WINDOW) };
+    let origins =
+        Step::Origins { thread: recorded.thread, clock: recorded.clock.saturating_sub(END_WINDOW), until: None };
     let plan = Plan::new(vec![origins, Step::Output(byte)]);
     let outcome = carry_out(subject.recording.folder(), subject.log, &plan)?;
     let examiner = Examiner::new(subject, &sites, recorded.ending.clone()).expecting(expected.to_owned());
