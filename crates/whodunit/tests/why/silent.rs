@@ -86,3 +86,18 @@ fn wrong_output_is_explained_by_what_was_overwritten() {
     let failure = "wrong output from byte 12 on: line 1 is `global: 32, `, and not `global: 32, town`";
     assert_eq!(finding["failure"]["text"], failure);
 }
+
+#[test]
+fn wrong_output_is_explained_by_the_order_of_threads() {
+    let place = Place::new("early", "-O1");
+    assert_eq!(place.record(&["./guest"]).stdout, b"answer 0\n");
+    std::fs::write(place.folder.join("good"), "answer 42\n").unwrap();
+    let output = place.why(&["--expect-output", "good", "--format", "json"]);
+    let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let finding = &findings["findings"][0];
+    assert_eq!((&finding["class"], &finding["status"]), (&json!("data-race"), &json!("proved")), "{finding:#}");
+    let mut lines: Vec<u64> =
+        finding["causes"].as_array().unwrap().iter().filter_map(|cause| cause["line"].as_u64()).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [place.line("store"), place.line("read")], "{finding:#}");
+}
