@@ -145,7 +145,7 @@ fn is_loaded(segments: &[Segment], place: FixedPlace) -> bool {
 }
 
 /// Position-independent programs look like libraries but for one flag.
-fn is_program(image: &Image) -> bool {
+pub(crate) fn is_program(image: &Image) -> bool {
     const DT_FLAGS_1: u64 = 0x6fff_fffb;
     const DF_1_PIE: u64 = 0x0800_0000;
     let Some(file) = image.file() else {

@@ -11,7 +11,8 @@ mod frames;
 mod globals;
 
 use crate::elf::Image;
-use crate::space::{GuestAddress, Module};
+use crate::module_variables::is_program;
+use crate::space::{GuestAddress, Module, ModuleIdx};
 use crate::variables::Variables;
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
 use object::Object;
@@ -57,12 +58,12 @@ impl Movables {
     /// Of the program itself, not of its libraries.
     pub fn of(variables: &Variables) -> Movables {
         let mut movables = Movables::default();
-        let Some(module) = variables.all_modules().find(|module| module.is_program) else {
+        let Some(program) = program(variables) else {
             movables.remarks.push("the program's file does not tell of its variables".to_owned());
             return movables;
         };
-        globals::find(variables, module.module_idx, &mut movables);
-        frames::find(variables, module.module_idx, &mut movables);
+        globals::find(variables, program, &mut movables);
+        frames::find(variables, program, &mut movables);
         movables
     }
 }
@@ -70,11 +71,16 @@ impl Movables {
 impl Movables {
     /// Where the program itself begins, when its libraries are ready.
     pub fn entry(variables: &Variables) -> Option<GuestAddress> {
-        let module = variables.all_modules().find(|module| module.is_program)?;
-        let module = variables.space().module(module.module_idx);
+        let module = variables.space().module(program(variables)?);
         let entry = module.image()?.file()?.entry();
         (entry != 0).then(|| in_memory(module, entry))
     }
+}
+
+/// The program itself, found without what is known of the variables of libraries.
+fn program(variables: &Variables) -> Option<ModuleIdx> {
+    let is_program = |module: &Module| module.image().is_some_and(|image| is_program(image));
+    variables.space().modules().find(|(_, module)| is_program(module)).map(|(module_idx, _)| module_idx)
 }
 
 /// The instructions of a range of the file's own numbering.

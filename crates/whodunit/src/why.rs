@@ -71,7 +71,7 @@ EXAMPLES:
 
 const NOTES: [&str; 2] = [
     "What is left out stays out: a program whose checks depend on it may end otherwise than it would if it were repaired.",
-    "Corruption that nothing crashes on is not seen.",
+    "Corruption that nothing crashes on is not seen; `why --silent` looks for that.",
 ];
 
 /// How far back data are followed from an end that is no crash, in events of the thread's clock.

@@ -9,6 +9,8 @@ mod workplace;
 // Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
 #[path = "why/guards.rs"]
 mod guards;
+#[path = "why/silent.rs"]
+mod silent;
 #[path = "why/threads.rs"]
 mod threads;
 
@@ -148,4 +150,5 @@ fn a_run_that_did_not_crash_is_told_so() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
     assert!(said.contains("the recording did not crash: it ended with exited 0"), "{said}");
+    assert!(said.contains("`why --silent`") && said.contains("`why --expect-output FILE`"), "{said}");
 }

@@ -124,8 +124,10 @@ fn named(instruction: &Instruction, rows: &[FrameRow]) -> Option<i64> {
         _ => return None,
     };
     let is_copy = matches!(instruction.code(), Code::Mov_r64_rm64 | Code::Mov_rm64_r64);
-    let is_pointer = |register: Register| register.is_gpr64() && !matches!(register, Register::RBP | Register::RSP);
     // Frames are made by copies, too.
+    let has_frame_pointer = rows.iter().any(|row| row.register == DWARF_RBP);
+    let makes_frame = |register| register == Register::RSP || has_frame_pointer && register == Register::RBP;
+    let is_pointer = |register: Register| register.is_gpr64() && !makes_frame(register);
     if is_copy && instruction.op1_register() == base && is_pointer(instruction.op0_register()) {
         return Some(-row.offset);
     }

@@ -117,18 +117,24 @@ fn allocating(name: &str) -> Option<Allocating> {
 
 /// What was overrun, and where it was written to, as a part of a sentence.
 pub fn overrun(broken: &Broken) -> String {
-    let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0);
-    let (address, start, size) = (number(&broken.address), number(&broken.object), broken.size);
+    let size = broken.size;
     let object = match broken.what {
-        Guarded::Block => format!("a block of {size} bytes"),
-        Guarded::FreedBlock => {
-            return format!("{} bytes into a block of {size} bytes that had been given back", address - start);
-        }
+        Guarded::Block | Guarded::FreedBlock => format!("a block of {size} bytes"),
         Guarded::Global | Guarded::Local => format!("`{}` of {size} bytes", broken.name),
     };
-    match address.checked_sub(start + size) {
-        Some(0) => format!("right behind the end of {object}"),
-        Some(distance) => format!("{distance} bytes past the end of {object}"),
-        None => format!("{} bytes before {object}", start.saturating_sub(address)),
+    beside(broken, &format!("the end of {object}"), &object)
+}
+
+/// The same for who has been told what.
+pub fn beside(broken: &Broken, end: &str, object: &str) -> String {
+    let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0);
+    let (address, start) = (number(&broken.address), number(&broken.object));
+    match (broken.what, address.checked_sub(start.saturating_add(broken.size))) {
+        (Guarded::FreedBlock, _) => {
+            format!("{} bytes into {object} that had been given back", address.saturating_sub(start))
+        }
+        (_, Some(0)) => format!("right behind {end}"),
+        (_, Some(distance)) => format!("{distance} bytes past {end}"),
+        (_, None) => format!("{} bytes before {object}", start.saturating_sub(address)),
     }
 }

@@ -14,6 +14,8 @@ use trace::finding::{Failure, Findings};
 
 /// More of a line is not shown.
 const LONGEST: usize = 60;
+/// So many bytes that differ are followed back.
+const MOST_BYTES: usize = 3;
 
 /// What a program should have written. What is no UTF-8 is replaced, as it is in outcomes.
 pub fn read(path: &Path) -> Result<String, Trouble> {
@@ -24,12 +26,12 @@ pub fn read(path: &Path) -> Result<String, Trouble> {
 pub fn follow(expected: &str, subject: &Subject<'_>, findings: &mut Findings) -> Result<(), Trouble> {
     let recorded = as_recorded(subject)?;
     let written = outcomes::written(&recorded);
-    let Some(Difference { byte, text: difference }) = difference(&written, expected) else {
+    let Some(Difference { bytes, text: difference }) = difference(&written, expected) else {
         let sentence = "the recorded program wrote just what was expected; `why --silent` looks for memory corruption";
         return Err(Trouble::Refused(sentence.to_owned()));
     };
     if subject.recorded.threads.len() > 1 {
-        reorder(expected, byte, &recorded, subject, findings)?;
+        reorder(expected, &bytes, &recorded, subject, findings)?;
     }
     if findings.findings.is_empty() {
         silent::look(subject, findings)?;
@@ -51,7 +53,7 @@ pub fn follow(expected: &str, subject: &Subject<'_>, findings: &mut Findings) ->
 /// Other orders of the threads, and whether the program then writes what it should.
 fn reorder(
     expected: &str,
-    byte: u64,
+    bytes: &[u64],
     recorded: &Outcome,
     subject: &Subject<'_>,
     findings: &mut Findings,
@@ -59,15 +61,21 @@ fn reorder(
     let sites = Sites::new(&subject.recorded.space);
     let origins =
         Step::Origins { thread: recorded.thread, clock: recorded.clock.saturating_sub(END_WINDOW), until: None };
-    let plan = Plan::new(vec![origins, Step::Output(byte)]);
-    let outcome = carry_out(subject.recording.folder(), subject.log, &plan)?;
     let examiner = Examiner::new(subject, &sites, recorded.ending.clone()).expecting(expected.to_owned());
-    let mut examined = examiner.around(&outcome, recorded)?;
-    if !examined.is_proved {
-        let races = examiner.races(recorded)?;
-        examined = if races.is_proved || examined.finding.is_none() { races } else { examined };
+    let mut suspected = None;
+    for byte in bytes {
+        let plan = Plan::new(vec![origins.clone(), Step::Output(*byte)]);
+        let outcome = carry_out(subject.recording.folder(), subject.log, &plan)?;
+        let examined = examiner.around(&outcome, recorded)?;
+        if examined.is_proved {
+            examined.tell(findings);
+            return Ok(());
+        }
+        suspected = suspected.or(Some(examined).filter(|examined| examined.finding.is_some()));
     }
-    if examined.finding.is_some() {
+    let races = examiner.races(recorded)?;
+    let best = if races.is_proved { Some(races) } else { suspected.or(Some(races)) };
+    if let Some(examined) = best.filter(|examined| examined.finding.is_some()) {
         examined.tell(findings);
     }
     Ok(())
@@ -82,7 +90,8 @@ fn as_recorded(subject: &Subject<'_>) -> Result<Outcome, Trouble> {
 /// Where two texts first differ.
 #[derive(Debug, PartialEq, Eq)]
 struct Difference {
-    byte: u64,
+    /// The first few bytes that differ: a sign is not made of what the digits behind it are.
+    bytes: Vec<u64>,
     text: String,
 }
 
@@ -98,7 +107,10 @@ fn difference(written: &str, expected: &str) -> Option<Difference> {
     };
     let (got, wanted) = (shown(written), shown(expected));
     let text = format!("wrong output from byte {byte} on: line {line} is {got}, and not {wanted}");
-    Some(Difference { byte: byte as u64, text })
+    let end = byte + written.as_bytes()[byte..].iter().take_while(|letter| **letter != b'\n').count();
+    let differs = |byte: &usize| expected.as_bytes().get(*byte) != written.as_bytes().get(*byte);
+    let bytes = (byte..end).filter(differs).take(MOST_BYTES).map(|byte| byte as u64).collect();
+    Some(Difference { bytes, text })
 }
 
 #[cfg(test)]
@@ -111,6 +123,7 @@ mod tests {
         let told = |written, expected| difference(written, expected).map(|difference| difference.text);
         let two = "wrong output from byte 5 on: line 2 is `two`, and not `ten`";
         assert_eq!(told("one\ntwo\n", "one\nten\n").as_deref(), Some(two));
+        assert_eq!(difference("-1000, 5\n", "197, 5\n").map(|difference| difference.bytes), Some(vec![0, 1, 2]));
         let missing = "wrong output from byte 4 on: line 2 is nothing, and not `two`";
         assert_eq!(told("one\n", "one\ntwo\n").as_deref(), Some(missing));
     }

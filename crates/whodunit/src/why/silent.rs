@@ -9,7 +9,8 @@ use super::sites::Sites;
 use super::verdict::{deed, place_of, statement, words_for};
 use crate::races::Subject;
 use crate::recordings::Trouble;
-use crate::rerun::layout::{n_parts, overrun};
+use crate::recordings::text::count;
+use crate::rerun::layout::{beside, n_parts, overrun};
 use crate::rerun::try_out;
 use program::movable::{Movable, MovablePlace, Movables};
 use program::variables::Variables;
@@ -136,7 +137,11 @@ impl Search<'_> {
         Ok(broken.iter().any(|broken| broken.name == found.broken.name && broken.what == found.broken.what))
     }
 
-    fn variable_of(&self, broken: &Broken, text: String) -> Variable {
+    fn variable_of(&self, broken: &Broken) -> Variable {
+        let text = match broken.what {
+            Guarded::Global | Guarded::Local => beside(broken, "its end", "it"),
+            Guarded::Block | Guarded::FreedBlock => beside(broken, "the end of the block", "the block"),
+        };
         let name = broken.name.rsplit(':').next().filter(|name| !name.is_empty()).map(str::to_owned);
         let address = match self.variable(broken).map(|variable| variable.place) {
             Some(MovablePlace::Global(address)) => Some(Address(address.0)),
@@ -172,13 +177,13 @@ impl Search<'_> {
     }
 
     fn summary(&self) -> String {
-        let plural = if self.n_layouts == 1 { "" } else { "s" };
-        let Relaid { blocks, globals, .. } = self.moved;
         let locals = if self.moved.locals > 0 { self.movables.locals.len() } else { 0 };
         format!(
-            "{} layout{plural} of memory tried, besides one as recorded; moved: {blocks} blocks of the heap, {globals} global \
-             variables, {locals} variables on the stack.",
-            self.n_layouts
+            "{} of memory tried, besides one as recorded; moved: {} of the heap, {}, {} on the stack.",
+            count(self.n_layouts, "layout"),
+            count(self.moved.blocks as usize, "block"),
+            count(self.moved.globals as usize, "global variable"),
+            count(locals, "variable")
         )
     }
 
@@ -217,10 +222,12 @@ impl Search<'_> {
         let plan = plan(layout).text();
         let mut finding =
             Finding::proved(class, &title, &format!("whodunit rerun {name} --process {log} --plan '{plan}'"));
-        let text = overrun(broken);
-        finding.causes =
-            vec![Cause { place: place.clone(), thread: Some(outcome.thread), text: format!("writes {text}") }];
-        finding.variable = Some(self.variable_of(broken, text));
+        finding.causes = vec![Cause {
+            place: place.clone(),
+            thread: Some(outcome.thread),
+            text: format!("writes {}", overrun(broken)),
+        }];
+        finding.variable = Some(self.variable_of(broken));
         finding.sides = stack_of_block(broken, outcome.thread, &sites).into_iter().collect();
         finding.threads = vec![Thread { thread: outcome.thread, ..Thread::default() }];
         finding.evidence = Evidence {
