@@ -3,7 +3,7 @@
 use super::Place;
 use serde_json::json;
 
-const LONG_NAME: &str = "a-name-that-is-too-long";
+const LONG_NAME: &str = "a-name-that-is-far-too-long-for-the-room";
 
 #[test]
 fn guards_lead_to_the_statement_that_overran() {
