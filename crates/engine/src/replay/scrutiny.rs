@@ -93,6 +93,8 @@ pub struct Scrutiny {
     /// Translated code leaves where it matters, also where corruption does.
     alarmed: bool,
     for_corruption: bool,
+    /// It knows where: otherwise nothing goes unseen.
+    has_maps: bool,
     structures: KnownStructures,
     known: FxHashMap<u64, Arc<Known>>,
     /// How many units had been dropped when `known` was last emptied: code may have changed since.
@@ -118,6 +120,7 @@ impl Scrutiny {
             windows: 0,
             alarmed: false,
             for_corruption: false,
+            has_maps: false,
             structures: KnownStructures::new(structures),
             known: FxHashMap::default(),
             dropped: 0,
@@ -175,12 +178,13 @@ impl Scrutiny {
             self.attention = Attention::Alarms;
         }
         let maps = self.memory.raise_alarms(self.for_corruption);
-        engine.world().cache.set_alarms(maps);
+        self.has_maps = maps.is_some();
+        maps.into_iter().for_each(|maps| engine.world().cache.set_alarms(maps));
     }
 
     /// Whether the thread may run on unseen until it comes to corrupt memory. Its calls are then no longer known.
     pub fn lets_go(&mut self, thread: u32) -> bool {
-        if self.attention != Attention::Alarms {
+        if self.attention != Attention::Alarms || !self.has_maps {
             return false;
         }
         let Some(thread) = self.threads.get_mut(&thread) else { return true };
@@ -282,6 +286,7 @@ impl Scrutiny {
         *count += 1;
         if *count > MOST_WRITTEN {
             (granule..granule + 8).for_each(|address| self.memory.seek(address, false));
+            self.remark(format!("{granule:#x} is written to too often to keep who does"));
         }
     }
 
