@@ -133,6 +133,27 @@ impl Reach {
         self.windows != before.windows || self.sought != before.sought
     }
 
+    /// Reaches for those who wrote what anything has read that the failure depends on, the nearest first. False if there is
+    /// nothing left to try.
+    pub fn deepen(&mut self, origins: &Origins) -> bool {
+        let known: BTreeMap<u32, &Definition> =
+            origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
+        let before = self.sought.len();
+        let mut waiting: VecDeque<&Definition> = origins.failure.iter().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(definition) = waiting.pop_front()
+            && self.sought.len() < before + MOST_ASKED
+        {
+            if seen.insert(definition.number) {
+                let memory = read_from(definition).filter(|(_, size)| *size <= LONGEST);
+                self.sought.extend(memory.filter(|_| self.clock >= SHORT && definition.values.contains(&0)));
+                let sources = definition.values.iter().chain(&definition.addresses);
+                waiting.extend(sources.filter_map(|number| known.get(number)));
+            }
+        }
+        self.sought.len() > before
+    }
+
     /// Reaches for what a definition comes from, if that is not known. Tells whether that is so.
     fn ask(&mut self, definition: &Definition) -> bool {
         let of_end = (definition.number >= self.first_of_end).then_some(0);

@@ -15,6 +15,8 @@ use std::path::Path;
 const MOST_ROUNDS: usize = 16;
 /// One crash is looked back from in so many runs at most.
 const MOST_LOOKS: usize = 12;
+/// The same, if an origin is known already.
+const MOST_DEEP_LOOKS: usize = 8;
 /// A run that was suppressed may go on for so many events: more than a second's.
 const LIMIT: u64 = 1_000_000_000;
 
@@ -151,6 +153,11 @@ impl Runner<'_> {
             }
             let trails = suspects::trails(&outcome, reach.is_whole(), checks);
             let is_enough = !trails.is_empty() && trails.iter().all(|trail| reach.suffices(trail));
+            // Where no store is astray, one may be further back.
+            let is_checked = trails.iter().any(|trail| trail.check.class.is_some());
+            if is_enough && !is_checked && looks < MOST_DEEP_LOOKS && reach.deepen(origins) {
+                continue;
+            }
             if is_enough || reach.is_whole() {
                 return Ok((outcome, trails));
             }
