@@ -130,6 +130,13 @@ fn input_beyond_the_crash_ends_and_the_size_of_the_block_is_told() {
 }
 
 #[test]
+fn a_cause_millions_of_rounds_before_the_crash_is_named() {
+    let place = Place::new("far", "-O1");
+    let finding = place.finding(&["./guest", "a-name-that-goes-far-beyond-the-block-for-it"]);
+    place.blames(&finding, "heap-overflow");
+}
+
+#[test]
 fn what_a_check_noticed_is_followed_back_from_there() {
     let place = Place::new("checks", "-O0");
     let failed = place.finding(&["./guest", LONG_NAME]);

@@ -119,7 +119,7 @@ const PAGE: u64 = 4096;
 const ROOM: u64 = 128 << 10;
 /// An upper bound of one exit stub's length.
 const EXIT_SIZE: u64 = 64;
-/// Maps of a byte for each value of bits 3 to 18 of an address: those for accesses of one byte, of up to eight, and of
+/// Maps of a byte for each value of the low half of an address: those for accesses of one byte, of up to eight, and of
 /// more; for accesses that only read, if they matter, and for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AlarmMaps {

@@ -12,6 +12,7 @@
 //! writers are sought (`alarms`).
 
 mod alarms;
+mod attention;
 mod calls;
 mod frames;
 mod history;
@@ -24,6 +25,7 @@ use crate::context::{Context, RAX, RSP};
 use crate::engine::Engine;
 use crate::kernel;
 use crate::syscalls::arguments_of;
+use attention::Attention;
 use calls::Begun;
 use frames::Frames;
 use guest::flow::{Control, Kind, Part, Place, Span};
@@ -41,8 +43,6 @@ pub use structures::{Position, Region, Structures};
 
 /// An outcome tells the branches of so many functions.
 const MOST_BRANCHES: usize = 32;
-/// Those who write to a granule are sought no longer when there are more.
-const MOST_WRITTEN: u32 = 20_000;
 
 /// What is known of how a run came to its end.
 #[derive(Clone, Debug)]
@@ -66,16 +66,6 @@ pub enum Verdict {
     Skipped,
 }
 
-/// Which instructions are looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Attention {
-    None,
-    /// Those that corruption can reach, or that write to what is sought.
-    Alarms,
-    /// All, and their history is kept.
-    Everything,
-}
-
 #[derive(Default)]
 struct Thread {
     registers: Registers,
@@ -93,6 +83,8 @@ pub struct Scrutiny {
     /// Translated code leaves where it matters, also where corruption does.
     alarmed: bool,
     for_corruption: bool,
+    /// It knows where: otherwise nothing goes unseen.
+    has_maps: bool,
     structures: KnownStructures,
     known: FxHashMap<u64, Arc<Known>>,
     /// How many units had been dropped when `known` was last emptied: code may have changed since.
@@ -118,6 +110,7 @@ impl Scrutiny {
             windows: 0,
             alarmed: false,
             for_corruption: false,
+            has_maps: false,
             structures: KnownStructures::new(structures),
             known: FxHashMap::default(),
             dropped: 0,
@@ -131,69 +124,6 @@ impl Scrutiny {
             saved_corrupt: BTreeSet::new(),
             remarks: Vec::new(),
         }
-    }
-
-    pub fn is_on(&self) -> bool {
-        self.attention != Attention::None
-    }
-
-    /// From now on every instruction is looked at.
-    pub fn begin(&mut self) {
-        self.windows += 1;
-        self.attention = Attention::Everything;
-    }
-
-    /// From now on only those are that matter for other reasons.
-    pub fn pause(&mut self) {
-        self.windows = self.windows.saturating_sub(1);
-        if self.windows > 0 {
-            return;
-        }
-        self.attention = if self.alarmed { Attention::Alarms } else { Attention::None };
-        self.memory.forget_writers();
-        for thread in self.threads.values_mut() {
-            thread.registers.forget_writers();
-            thread.frames.forget();
-        }
-    }
-
-    /// From now on at least those are that corruption can reach.
-    fn attend(&mut self, engine: &Engine) {
-        self.listen(engine, true);
-    }
-
-    /// From now on at least those are that write to some memory.
-    pub fn seek(&mut self, engine: &Engine, ranges: Vec<Range<u64>>) {
-        self.listen(engine, false);
-        ranges.into_iter().flatten().for_each(|address| self.memory.seek(address, true));
-    }
-
-    fn listen(&mut self, engine: &Engine, for_corruption: bool) {
-        self.for_corruption |= for_corruption;
-        self.alarmed = true;
-        if self.attention == Attention::None {
-            self.attention = Attention::Alarms;
-        }
-        let maps = self.memory.raise_alarms(self.for_corruption);
-        engine.world().cache.set_alarms(maps);
-    }
-
-    /// Whether the thread may run on unseen until it comes to corrupt memory. Its calls are then no longer known.
-    pub fn lets_go(&mut self, thread: u32) -> bool {
-        if self.attention != Attention::Alarms {
-            return false;
-        }
-        let Some(thread) = self.threads.get_mut(&thread) else { return true };
-        let is_clean = thread.registers.is_clean();
-        if is_clean {
-            thread.frames.forget();
-        }
-        is_clean
-    }
-
-    /// How many instructions were looked at.
-    pub fn looked(&self) -> u64 {
-        self.looked
     }
 
     /// Looks at the instruction that the thread stands at.
@@ -259,30 +189,6 @@ impl Scrutiny {
             }
         }
         self.follow_control(context, &look, serial);
-    }
-
-    /// Whether somebody wants to know that an instruction writes to memory.
-    fn is_sought(&mut self, look: &Look) -> bool {
-        if !self.memory.is_any_sought() {
-            return false;
-        }
-        let flow = &look.known.flow;
-        let written = (0..look.ranges.len()).filter(|operand| flow.memory[*operand].writes);
-        let found = written.flat_map(|operand| look.addresses(operand)).find(|address| self.memory.is_sought(*address));
-        if let Some(address) = found {
-            self.tire_of(address);
-        }
-        found.is_some() || flow.control == Control::Kernel
-    }
-
-    /// What is written to again and again is not sought for ever.
-    fn tire_of(&mut self, address: u64) {
-        let granule = address & !7;
-        let count = self.written.entry(granule).or_default();
-        *count += 1;
-        if *count > MOST_WRITTEN {
-            (granule..granule + 8).for_each(|address| self.memory.seek(address, false));
-        }
     }
 
     /// Adds the step to the history, if that is kept.

@@ -4,7 +4,7 @@
 //! stops at every store there, which is cheap; then the data around those stores are followed, and so on.
 
 use super::chain::{Trail, number, stores};
-use session::rerun::{Definition, Memory, Origins, Step};
+use session::rerun::{Definition, Memory, Origins, Outcome, Step};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How far back data are followed at first, in events of the failing thread's clock, and how much further each time.
@@ -16,6 +16,10 @@ const SHORT: u64 = 1_000_000;
 const LEAD: u64 = 2_000;
 /// So much is asked for at once.
 const MOST_ASKED: usize = 64;
+/// Around so many stores data are followed at once.
+const MOST_AROUND: usize = 16;
+/// How a run tells that it has given memory up.
+const TOO_OFTEN: &str = "is written to too often to keep who does";
 /// Longer accesses are not traced to those who wrote what they read.
 const LONGEST: u64 = 4096;
 
@@ -40,15 +44,19 @@ pub struct Reach {
     clock: u64,
     /// That of the end comes first.
     windows: Vec<Window>,
+    /// The first definition of the end: those of other threads that come later belong to it, too.
+    first_of_end: u32,
     /// Memory whose writers are sought: addresses and sizes.
     sought: BTreeSet<(u64, u64)>,
+    /// Something was in a register for longer than is followed.
+    gave_up: bool,
 }
 
 impl Reach {
     /// Of a run that ends when the thread's clock shows this.
     pub fn new(thread: u32, clock: u64) -> Reach {
         let end = Window { thread, from: clock.saturating_sub(FIRST), until: None };
-        Reach { clock, windows: vec![end], sought: BTreeSet::new() }
+        Reach { clock, windows: vec![end], first_of_end: u32::MAX, sought: BTreeSet::new(), gave_up: false }
     }
 
     /// Whether everything is followed.
@@ -70,13 +78,36 @@ impl Reach {
         windows.chain(writers).collect()
     }
 
+    /// Whether what a run did not find has not been there.
+    pub fn was_enough_for(&self, outcome: &Outcome) -> bool {
+        !self.gave_up && !outcome.remarks.iter().any(|remark| remark.ends_with(TOO_OFTEN))
+    }
+
     /// Whether nothing more has to be known about a way back.
     pub fn suffices(&self, trail: &Trail) -> bool {
         !trail.is_open && trail.origin().is_none_or(|origin| self.covers(origin))
     }
 
     fn covers(&self, definition: &Definition) -> bool {
-        self.windows.iter().any(|window| window.covers(definition))
+        definition.number >= self.first_of_end || self.windows.iter().any(|window| window.covers(definition))
+    }
+
+    /// A run has told where the end begins.
+    fn learn(&mut self, origins: &Origins) {
+        let of_end = origins.definitions.iter().filter(|definition| self.windows[0].covers(definition));
+        self.first_of_end = of_end.map(|definition| definition.number).min().unwrap_or(u32::MAX);
+    }
+
+    /// Reaches for what the stores that were found come from, the latest first. False if all of that is known.
+    pub fn look_around(&mut self, origins: &Origins) -> bool {
+        self.learn(origins);
+        let before = self.windows.len();
+        for definition in &origins.definitions {
+            if !self.covers(definition) && self.windows.len() < before + MOST_AROUND {
+                self.ask(definition);
+            }
+        }
+        self.windows.len() > before
     }
 
     /// Reaches for what the ways back leave open. False if there is nothing left to try.
@@ -99,12 +130,35 @@ impl Reach {
                 waiting.extend(definition.values.iter().filter_map(|number| known.get(number)));
             }
         }
-        *self != before
+        self.windows != before.windows || self.sought != before.sought
+    }
+
+    /// Reaches for those who wrote what anything has read that the failure depends on, the nearest first. False if there is
+    /// nothing left to try.
+    pub fn deepen(&mut self, origins: &Origins) -> bool {
+        let known: BTreeMap<u32, &Definition> =
+            origins.definitions.iter().map(|definition| (definition.number, definition)).collect();
+        let before = self.sought.len();
+        let mut waiting: VecDeque<&Definition> = origins.failure.iter().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(definition) = waiting.pop_front()
+            && self.sought.len() < before + MOST_ASKED
+        {
+            if seen.insert(definition.number) {
+                let memory = read_from(definition).filter(|(_, size)| *size <= LONGEST);
+                self.sought.extend(memory.filter(|_| self.clock >= SHORT && definition.values.contains(&0)));
+                let sources = definition.values.iter().chain(&definition.addresses);
+                waiting.extend(sources.filter_map(|number| known.get(number)));
+            }
+        }
+        self.sought.len() > before
     }
 
     /// Reaches for what a definition comes from, if that is not known. Tells whether that is so.
     fn ask(&mut self, definition: &Definition) -> bool {
-        let Some(window) = self.windows.iter().position(|window| window.covers(definition)) else {
+        let of_end = (definition.number >= self.first_of_end).then_some(0);
+        let window = self.windows.iter().position(|window| window.covers(definition)).or(of_end);
+        let Some(window) = window else {
             let (thread, clock) = (definition.thread, definition.clock);
             self.windows.push(Window { thread, from: clock.saturating_sub(LEAD), until: Some(clock + 1) });
             return true;
@@ -125,7 +179,11 @@ impl Reach {
         let end = self.clock;
         let window = &mut self.windows[number];
         let length = window.until.unwrap_or(end) - window.from;
-        if window.from == 0 || length >= FIRST * WIDER && !is_short {
+        if window.from == 0 {
+            return false;
+        }
+        if length >= FIRST * WIDER && !is_short {
+            self.gave_up = true;
             return false;
         }
         window.from = window.until.unwrap_or(end).saturating_sub(length.max(1) * WIDER);

@@ -15,6 +15,8 @@ use std::path::Path;
 const MOST_ROUNDS: usize = 16;
 /// One crash is looked back from in so many runs at most.
 const MOST_LOOKS: usize = 12;
+/// The same, if an origin is known already.
+const MOST_DEEP_LOOKS: usize = 8;
 /// A run that was suppressed may go on for so many events: more than a second's.
 const LIMIT: u64 = 1_000_000_000;
 
@@ -137,29 +139,34 @@ impl Runner<'_> {
         checks: &Checks<'_>,
     ) -> Result<(Outcome, Vec<Trail>), Trouble> {
         let mut reach = Reach::new(thread, clock);
-        for _ in 1..MOST_LOOKS {
-            let (outcome, trails) = self.look(&reach, points, checks)?;
+        let mut looks = 1;
+        loop {
+            let outcome = self.run(points, reach.steps())?;
+            let Some(origins) = outcome.origins.as_ref().filter(|_| is_failure(&outcome)) else {
+                return Ok((outcome, Vec::new()));
+            };
+            looks += 1;
+            let goes_on = looks < MOST_LOOKS && !reach.is_whole();
+            // Nothing can be said of stores as long as nobody knows what they come from.
+            if goes_on && reach.look_around(origins) {
+                continue;
+            }
+            let trails = suspects::trails(&outcome, reach.is_whole(), checks);
             let is_enough = !trails.is_empty() && trails.iter().all(|trail| reach.suffices(trail));
-            let origins = outcome.origins.as_ref().filter(|_| !is_enough && !reach.is_whole() && is_failure(&outcome));
-            match origins.map(|origins| reach.extend(origins, &trails)) {
-                Some(true) => {}
-                // What cannot be found has not been there.
-                Some(false) => {
-                    let trails = suspects::trails(&outcome, true, checks);
-                    return Ok((outcome, trails));
-                }
-                None => return Ok((outcome, trails)),
+            // Where no store is astray, one may be further back.
+            let is_checked = trails.iter().any(|trail| trail.check.class.is_some());
+            if is_enough && !is_checked && looks < MOST_DEEP_LOOKS && reach.deepen(origins) {
+                continue;
+            }
+            if is_enough || reach.is_whole() {
+                return Ok((outcome, trails));
+            }
+            if !goes_on || !reach.extend(origins, &trails) {
+                let is_known = goes_on && reach.was_enough_for(&outcome);
+                let trails = if is_known { suspects::trails(&outcome, true, checks) } else { trails };
+                return Ok((outcome, trails));
             }
         }
-        self.look(&reach, points, checks)
-    }
-
-    /// A run whose data are followed as far as that; the ways back if it crashes.
-    fn look(&mut self, reach: &Reach, points: &[Step], checks: &Checks<'_>) -> Result<(Outcome, Vec<Trail>), Trouble> {
-        let outcome = self.run(points, reach.steps())?;
-        let trails =
-            if is_failure(&outcome) { suspects::trails(&outcome, reach.is_whole(), checks) } else { Vec::new() };
-        Ok((outcome, trails))
     }
 
     fn run(&mut self, points: &[Step], more: Vec<Step>) -> Result<Outcome, Trouble> {

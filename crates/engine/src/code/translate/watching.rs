@@ -67,8 +67,7 @@ impl Emitter<'_> {
         self.step(pc, Disturbance::default());
         self.spill_for_branch(pc);
         self.load_address(pc, memory);
-        self.asm.raw(&[0xc4, 0x63, 0xfb, 0xf0, 0xd9, 3]); // rorx r11, rcx, 3
-        self.asm.raw(&[0x45, 0x0f, 0xb7, 0xdb]); // movzx r11d, r11w
+        self.asm.raw(&[0x41, 0x89, 0xcb]); // mov r11d, ecx
         self.asm.load_constant(CX, map);
         self.asm.raw(&[0x42, 0x0f, 0xb6, 0x0c, 0x19]); // movzx ecx, byte [rcx + r11]
         self.asm.raw(&[0xe3, 5]); // jrcxz over the long jump

@@ -1,43 +1,65 @@
 //! Which memory translated code must not touch without asking: what holds corrupt bytes, and bytes whose writers are sought.
 //!
-//! Memory is cut into granules of eight bytes. An access looks up the granule that it begins in, in the map for its width:
-//! a granule also rings for those before it, from which an access can reach it. Several granules share an entry;
-//! whoever asks in vain loses only time.
+//! There is a map for each width of accesses, with a byte for every value of the low half of an address: it is set where an access
+//! that begins there reaches a granule of eight bytes that matters. Maps are large, but what was never set costs no memory.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::kernel;
+use std::collections::BTreeSet;
 
-const ENTRIES: usize = 1 << 16;
 const GRANULE: u64 = 8;
-/// How many granules before one an access to it may begin in, for accesses of one byte, of up to eight, and of any.
-const REACHES: [u64; 3] = [0, 1, 8];
+/// The widest accesses that each map is for.
+const WIDTHS: [u64; 3] = [1, 8, 64];
+/// What an access reaches at most behind where it begins.
+const REACH: u64 = 64;
+const HALF: u64 = 1 << 32;
+/// Each map has room for what reaches over the end of its half.
+const ROOM: u64 = HALF + 2 * REACH;
 
-/// For each width, how many granules an entry rings for, and what translated code reads.
 pub struct Alarms {
-    counts: Vec<u32>,
-    rings: &'static [AtomicU8],
+    maps: [u64; 3],
+    /// The granules that matter.
+    granules: BTreeSet<u64>,
 }
 
 impl Alarms {
-    pub fn new() -> Alarms {
-        let rings: Vec<AtomicU8> = (0..REACHES.len() * ENTRIES).map(|_| AtomicU8::new(0)).collect();
-        // Translated code may read them as long as the process lives.
-        Alarms { counts: vec![0; REACHES.len() * ENTRIES], rings: rings.leak() }
+    /// None if there is no room for the maps in the address space.
+    pub fn new() -> Option<Alarms> {
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
+        let length = WIDTHS.len() as u64 * ROOM;
+        let start = kernel::call(libc::SYS_mmap as u64, [0, length, protection, flags, u64::MAX, 0]);
+        let start = u64::try_from(start).ok()?;
+        Some(Alarms { maps: [0, 1, 2].map(|map| start + map * ROOM + REACH), granules: BTreeSet::new() })
     }
 
-    /// Where the maps are, the narrowest first. The entry of an address is that of its granule, by the low 16 bits.
+    /// Where the maps are, the narrowest first: what the byte at the low half of an address is.
     pub fn maps(&self) -> [u64; 3] {
-        [0, 1, 2].map(|width| self.rings[width * ENTRIES..].as_ptr() as u64)
+        self.maps
     }
 
-    /// The granule of an address rings from now on, or no longer.
-    pub fn set(&mut self, address: u64, rings: bool) {
-        let granule = address / GRANULE;
-        for (width, reach) in REACHES.into_iter().enumerate() {
-            for before in 0..=reach {
-                let entry = width * ENTRIES + granule.wrapping_sub(before) as usize % ENTRIES;
-                let count = &mut self.counts[entry];
-                *count = if rings { *count + 1 } else { count.saturating_sub(1) };
-                self.rings[entry].store(u8::from(*count > 0), Ordering::Relaxed);
+    /// The granule of an address matters from now on, or no longer.
+    pub fn set(&mut self, address: u64, matters: bool) {
+        let granule = address / GRANULE * GRANULE;
+        if matters {
+            self.granules.insert(granule);
+            return self.write(granule, 1);
+        }
+        self.granules.remove(&granule);
+        self.write(granule, 0);
+        // What reaches this one may reach others too.
+        let near = granule.saturating_sub(2 * REACH)..=granule.saturating_add(2 * REACH);
+        self.granules.range(near).for_each(|near| self.write(*near, 1));
+    }
+
+    /// Sets all entries from which the granule can be reached.
+    fn write(&self, granule: u64, value: u8) {
+        let low = granule % HALF;
+        for (map, width) in self.maps.into_iter().zip(WIDTHS) {
+            let bytes = [value; (REACH + GRANULE) as usize];
+            let before = width - 1;
+            for entry in [low, low + HALF].into_iter().filter(|entry| *entry < HALF + REACH) {
+                // The map is the engine's own.
+                let _ = kernel::write_bytes(map + entry - before, &bytes[..(before + GRANULE) as usize]);
             }
         }
     }
@@ -47,24 +69,32 @@ impl Alarms {
 mod tests {
     use super::*;
 
-    fn rings(alarms: &Alarms, width: usize, address: u64) -> bool {
-        alarms.rings[width * ENTRIES + (address / GRANULE) as usize % ENTRIES].load(Ordering::Relaxed) != 0
+    fn rings(alarms: &Alarms, map: usize, address: u64) -> bool {
+        kernel::read::<u8>(alarms.maps[map] + address % HALF).unwrap() != 0
     }
 
     #[test]
-    fn an_access_asks_if_it_can_reach_the_granule() {
-        let mut alarms = Alarms::new();
-        alarms.set(0x1_0008, true);
-        let addresses = [0x1_0010, 0x1_0008, 0x1_0000, 0xfff8, 0xffc8, 0xffc0];
-        let expected = [[0, 1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 0]];
-        for (width, expected) in expected.into_iter().enumerate() {
-            let rung = addresses.map(|address| u8::from(rings(&alarms, width, address)));
-            assert_eq!(rung, expected, "width {width}");
+    fn an_access_asks_if_it_reaches_a_granule_that_matters() {
+        let mut alarms = Alarms::new().unwrap();
+        let granule = 0x5510_0000_1008;
+        alarms.set(granule + 3, true);
+        for (map, width) in WIDTHS.into_iter().enumerate() {
+            let first = granule + 1 - width;
+            let rung = [first - 1, first, granule + 7, granule + 8].map(|address| rings(&alarms, map, address));
+            assert_eq!(rung, [false, true, true, false], "accesses of {width} bytes");
         }
-        alarms.set(0x1_0010, true);
-        alarms.set(0x1_0008, false);
-        assert!(rings(&alarms, 1, 0x1_0008) && !rings(&alarms, 0, 0x1_0008), "the next one is within reach");
-        alarms.set(0x1_0010, false);
-        assert!(alarms.rings.iter().all(|ring| ring.load(Ordering::Relaxed) == 0));
+        alarms.set(granule + 8, true);
+        alarms.set(granule, false);
+        assert!(rings(&alarms, 1, granule + 1) && !rings(&alarms, 1, granule), "the next one is within reach");
+        alarms.set(granule + 8, false);
+        assert!(!(0..3).any(|map| rings(&alarms, map, granule + 8)));
+    }
+
+    #[test]
+    fn an_access_may_reach_over_the_end_of_a_half() {
+        let mut alarms = Alarms::new().unwrap();
+        alarms.set(3 * HALF, true);
+        assert!(rings(&alarms, 1, 3 * HALF - 7) && rings(&alarms, 2, 3 * HALF - 63) && rings(&alarms, 0, 3 * HALF));
+        assert!(!rings(&alarms, 1, 3 * HALF - 8));
     }
 }

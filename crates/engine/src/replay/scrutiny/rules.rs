@@ -20,7 +20,7 @@ impl Scrutiny {
         }
     }
 
-    fn remark(&mut self, text: String) {
+    pub(super) fn remark(&mut self, text: String) {
         if !self.remarks.contains(&text) {
             self.remarks.push(text);
         }

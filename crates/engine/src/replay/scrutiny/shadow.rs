@@ -64,20 +64,20 @@ impl Memory {
         self.n_corrupt == 0
     }
 
-    /// From now on, keeps maps for translated code, and tells where they are.
-    pub fn raise_alarms(&mut self, for_corruption: bool) -> AlarmMaps {
-        let pages = &self.pages;
-        let told = self.told.get_or_insert_with(|| {
-            let mut told = Told { reads: Alarms::new(), writes: Alarms::new() };
-            for (number, page) in pages {
+    /// From now on, keeps maps for translated code, and tells where they are; none if there is no room for them.
+    pub fn raise_alarms(&mut self, for_corruption: bool) -> Option<AlarmMaps> {
+        if self.told.is_none() {
+            let mut told = Told { reads: Alarms::new()?, writes: Alarms::new()? };
+            for (number, page) in &self.pages {
                 for offset in (0..PAGE).step_by(8).filter(|offset| page.corrupt.granule(*offset as usize) != 0) {
                     told.reads.set(number * PAGE + offset, true);
                     told.writes.set(number * PAGE + offset, true);
                 }
             }
-            told
-        });
-        AlarmMaps { reads: for_corruption.then(|| told.reads.maps()), writes: told.writes.maps() }
+            self.told = Some(told);
+        }
+        let told = self.told.as_ref()?;
+        Some(AlarmMaps { reads: for_corruption.then(|| told.reads.maps()), writes: told.writes.maps() })
     }
 
     /// From now on, or no longer, those who write to the byte are sought.
