@@ -178,6 +178,8 @@ pub struct Collector {
     last: Heads,
     blocks: BTreeMap<u64, u64>,
     ordinals: FxHashMap<Thread, u64>,
+    /// Who accessed last, and how often it has by now.
+    running: (Thread, u64),
     order: u64,
     gathered: Gathered,
     loops: Option<Loops>,
@@ -273,6 +275,7 @@ impl Collector {
             last: Heads::Nearest(LastAccesses::default()),
             blocks: BTreeMap::new(),
             ordinals: FxHashMap::default(),
+            running: (0, 0),
             order: 0,
             gathered: Gathered::default(),
             loops: None,
@@ -332,10 +335,18 @@ impl Collector {
 
     /// Counts an access or a release.
     fn next(&mut self, thread: Thread, number: u32) -> Past {
-        let ordinal = self.ordinals.entry(thread).or_default();
-        *ordinal += 1;
-        self.order += 1;
-        Past { thread, number, ordinal: *ordinal, order: self.order, position: UNPLACED }
+        self.count(thread, 1);
+        Past { thread, number, ordinal: self.running.1, order: self.order, position: UNPLACED }
+    }
+
+    /// Counts accesses of a thread.
+    fn count(&mut self, thread: Thread, accesses: u64) {
+        if self.running.0 != thread {
+            self.ordinals.insert(self.running.0, self.running.1);
+            self.running = (thread, self.ordinals.get(&thread).copied().unwrap_or(0));
+        }
+        self.running.1 += accesses;
+        self.order += accesses;
     }
 
     /// The number of the iterations that an access is in.
@@ -365,11 +376,12 @@ impl Collector {
     fn access(&mut self, thread: Thread, access: &Access) {
         let facts = self.sites[access.site.0 as usize];
         let past = self.next(thread, facts.number);
-        if !self.is_of_concern(facts, access) {
+        let is_passed_over = self.among.as_ref().is_some_and(|among| !among.has(access));
+        if is_passed_over && facts.is_executed || !self.is_of_concern(facts, access) {
             return;
         }
         self.sites[access.site.0 as usize].is_executed = true;
-        if self.among.as_ref().is_some_and(|among| !among.has(access)) {
+        if is_passed_over {
             return;
         }
         let (position, number) = (self.position(thread, facts.number), self.called_from(thread, facts.number));
@@ -436,16 +448,17 @@ impl Listener for Collector {
     }
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
-        let (mut length, mut n_accesses) = (0, 0);
+        let mut length = 0;
         for record in records.plain() {
-            if !self.is_passed_over(&record, records) {
-                break;
-            }
             length += record.words.len();
-            n_accesses += u64::from(record.accesses);
+            if self.is_passed_over(&record, records) {
+                self.count(thread, u64::from(record.accesses));
+                continue;
+            }
+            for template in records.patterns.templates(record.number) {
+                self.access(thread, &template.access(record.words, records.fs_base));
+            }
         }
-        *self.ordinals.entry(thread).or_default() += n_accesses;
-        self.order += n_accesses;
         length
     }
 
