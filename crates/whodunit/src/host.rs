@@ -101,9 +101,13 @@ impl Terminal {
             culprit.state = "crashed".to_owned();
         }
         let culprit = threads.first();
-        let address = crash.fault.and_then(|fault| fault_address(&fault));
-        let access = crash.fault.and_then(|fault| access(&fault));
+        let told = crash.fault.map(|fault| (fault_address(&fault), access(&fault)));
         let pc = culprit.map_or(0, |thread| thread.pc);
+        let registers = culprit.map_or([0; 16], |thread| thread.registers);
+        let (address, access) = match told {
+            Some((None, _)) if crash.signal == SIGSEGV => scene.impossible_access(pc, &registers).unzip(),
+            told => told.unwrap_or_default(),
+        };
         // A trap comes after its instruction, and what cannot be executed is none.
         let faulted = crash.fault.is_some() && crash.signal != SIGTRAP && access != Some(Access::Execute);
         let facts = CrashFacts {
@@ -114,7 +118,7 @@ impl Terminal {
             fault_address: address,
             access,
             faulting_instruction: faulted.then(|| scene.instruction_at(pc)).flatten(),
-            registers: culprit.map_or([0; 16], |thread| thread.registers),
+            registers,
             pc,
             flags: culprit.map_or(0, |thread| thread.rflags),
             what: address.map(|address| scene.describe(address, access, &threads)),

@@ -11,6 +11,12 @@ const LARGEST_FRAME: u64 = 8 << 20;
 /// Below the stack pointer only calls, pushes and the red zone reach.
 const BELOW_POINTER: u64 = 64 << 10;
 
+/// Whether the processor takes it for an address: the upper bits all equal the highest of the 48 that count.
+pub fn is_canonical(address: u64) -> bool {
+    const UNUSED: u32 = 16;
+    ((address << UNUSED).cast_signed() >> UNUSED).cast_unsigned() == address
+}
+
 /// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
@@ -65,6 +71,9 @@ impl Places<'_> {
     ) -> String {
         if address < NULL_PAGE_END {
             return "the null page".to_owned();
+        }
+        if !is_canonical(address) {
+            return "not canonical: no memory can be there".to_owned();
         }
         if let Some(thread) = self.overflown_stack(address) {
             return format!("below the stack of thread {thread}: stack overflow");
@@ -165,6 +174,8 @@ mod tests {
             "unmapped, 0 bytes past the memory at 0x2000000000 to 0x2000100000",
         );
         check(0x30_0000_0000, Access::Read, STACKS, "unmapped");
+        check(1 << 47, Access::Read, STACKS, "not canonical: no memory can be there");
+        check(!0 << 47, Access::Read, STACKS, "unmapped");
     }
 
     #[test]

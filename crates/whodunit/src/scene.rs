@@ -1,8 +1,11 @@
 //! A stopped program as its reports need it: memory, stacks, names, source lines.
 
 use crate::memory::OwnMemory;
-use crate::place::{Places, Region, StackPointer};
-use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+use crate::place::{Places, Region, StackPointer, is_canonical};
+use iced_x86::{
+    Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory, IntelFormatter, OpAccess, Register,
+    UsedMemory,
+};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use program::copies::Copies;
 use program::space::{AddressSpace, GuestAddress, Mapping, parse_maps};
@@ -145,11 +148,24 @@ impl Scene {
     }
 
     pub fn instruction_at(&self, pc: u64) -> Option<String> {
+        let mut text = String::new();
+        IntelFormatter::new().format(&self.decoded(pc)?, &mut text);
+        Some(text)
+    }
+
+    fn decoded(&self, pc: u64) -> Option<Instruction> {
         let bytes = self.memory.read_up_to(pc, LONGEST_INSTRUCTION);
         let instruction = Decoder::with_ip(64, &bytes, pc, DecoderOptions::NONE).decode();
-        let mut text = String::new();
-        IntelFormatter::new().format(&instruction, &mut text);
-        (!instruction.is_invalid()).then_some(text)
+        (!instruction.is_invalid()).then_some(instruction)
+    }
+
+    /// What an instruction accesses at an address that no memory can have. The kernel does not tell such an address.
+    pub fn impossible_access(&self, pc: u64, registers: &[u64; 16]) -> Option<(u64, Access)> {
+        let instruction = self.decoded(pc)?;
+        let mut factory = InstructionInfoFactory::new();
+        let used = factory.info(&instruction).used_memory().iter();
+        let mut accesses = used.filter_map(|used| Some((address_of(used, registers)?, kind_of(used.access()))));
+        accesses.find(|(address, _)| !is_canonical(*address))
     }
 
     /// What lies at an address; `threads` start with the one that touched it.
@@ -160,6 +176,23 @@ impl Scene {
         let symbolizer = &mut self.symbolizer;
         let variable = |address| symbolizer.data_symbol(GuestAddress(address)).map(|symbol| symbol.to_string());
         Places { regions: &self.regions, stacks: &stacks }.describe(address, access, variable)
+    }
+}
+
+/// Where an operand is, as far as general registers tell.
+fn address_of(used: &UsedMemory, registers: &[u64; 16]) -> Option<u64> {
+    used.virtual_address(0, |register, _, _| match register {
+        Register::FS | Register::GS => None,
+        register if register.is_segment_register() => Some(0),
+        register if register.is_gpr64() => registers.get(register.number()).copied(),
+        _ => None,
+    })
+}
+
+fn kind_of(access: OpAccess) -> Access {
+    match access {
+        OpAccess::Read | OpAccess::CondRead => Access::Read,
+        _ => Access::Write,
     }
 }
 
@@ -215,5 +248,24 @@ mod tests {
         let scene = Scene::new("", OwnMemory::open(), &Arc::default());
         assert_eq!(scene.instruction_at(code.as_ptr() as u64).as_deref(), Some("mov [rax+10h],esi"));
         assert_eq!(scene.instruction_at(0x10), None);
+    }
+
+    #[test]
+    fn only_addresses_that_no_memory_has_are_impossible() {
+        // mov [rax+10h],esi; add ecx,[rbx+rdx*8]; mov eax,fs:[rax]
+        let code: &[u8] = &[0x89, 0x70, 0x10, 0x03, 0x0c, 0xd3, 0x64, 0x8b, 0x00];
+        let scene = Scene::new("", OwnMemory::open(), &Arc::default());
+        let at = |offset: usize, rax: u64, rdx: u64| {
+            let mut registers = [0; 16];
+            (registers[0], registers[2], registers[3]) = (rax, rdx, 0x1000);
+            scene.impossible_access(code[offset..].as_ptr() as u64, &registers)
+        };
+        const WILD: u64 = 0x6c2d_6f6f_742d_7261;
+        assert_eq!(at(0, WILD, 0), Some((WILD + 0x10, Access::Write)));
+        assert_eq!(at(0, 0x7fff_ffff_fff0, 0), Some((0x8000_0000_0000, Access::Write)));
+        assert_eq!(at(0, 0, 0), None);
+        assert_eq!(at(3, 0, 1 << 50), Some(((1 << 53) + 0x1000, Access::Read)));
+        assert_eq!(at(3, WILD, 1), None);
+        assert_eq!(at(6, WILD, 0), None);
     }
 }

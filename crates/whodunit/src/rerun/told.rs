@@ -31,7 +31,7 @@ pub fn told(rerun: &Rerun, copies: &Arc<Copies>, is_brief: bool) -> Outcome {
     let threads = threads.collect();
     Outcome {
         schema: Outcome::SCHEMA.to_owned(),
-        ending: ending(&rerun.ending),
+        ending: ending(&rerun.ending, || impossible_address(rerun, &scene)),
         thread: rerun.thread,
         clock: rerun.clock,
         events: rerun.events,
@@ -108,14 +108,21 @@ fn told_definition(definition: &engine::Definition) -> Definition {
     }
 }
 
-fn ending(ending: &engine::Ending) -> Ending {
+/// Where the thread that failed accessed something that cannot be.
+fn impossible_address(rerun: &Rerun, scene: &Scene) -> Option<u64> {
+    let thread = rerun.threads.iter().find(|thread| thread.id.0 == rerun.thread)?;
+    scene.impossible_access(thread.pc, &thread.registers).map(|(address, _)| address)
+}
+
+/// For an access that cannot be, the kernel tells zero: then `impossible` may know better.
+fn ending(ending: &engine::Ending, impossible: impl FnOnce() -> Option<u64>) -> Ending {
     match ending {
         engine::Ending::Exited(status) => Ending::Exited { status: *status },
-        engine::Ending::Killed { signal, address } => Ending::Killed {
-            signal: *signal,
-            name: report::signals::name(*signal),
-            address: address.map(|address| format!("{address:#x}")),
-        },
+        engine::Ending::Killed { signal, address } => {
+            let address = if *address == Some(0) { impossible().or(*address) } else { *address };
+            let address = address.map(|address| format!("{address:#x}"));
+            Ending::Killed { signal: *signal, name: report::signals::name(*signal), address }
+        }
         engine::Ending::Deadlock => Ending::Deadlock {},
         engine::Ending::Limit => Ending::Limit {},
         engine::Ending::Needs(call) => Ending::LeftTheRecording { needs: call.clone() },
