@@ -149,7 +149,9 @@ impl<'a> Slice<'a> {
     fn is_given(&self, at: &Definition, before: &Definition) -> bool {
         let is_library = |definition: &Definition| self.sites.is_in_c_library(number(&definition.pc));
         let is_allocator = |definition: &Definition| self.sites.is_in_allocator(number(&definition.pc));
-        is_library(before) && (!is_library(at) || is_allocator(before) && !is_allocator(at))
+        // A register that is restored for the caller is the caller's.
+        let restores = before.copies && self.sites.makes_stack_pointer(number(&before.pc));
+        is_library(before) && !restores && (!is_library(at) || is_allocator(before) && !is_allocator(at))
     }
 
     /// The variable of a frame that an access was meant for, by the instruction that named it.

@@ -81,6 +81,9 @@ pub struct Input {
     /// How many layouts it tried.
     #[serde(default)]
     pub paper_reorderings: Option<u32>,
+    /// Marks of what `why` names in place of the guilty statement.
+    #[serde(default)]
+    pub named: Vec<String>,
     /// How many executions or layouts `why` may take, where the published tool tells no figure.
     #[serde(default)]
     most_runs: Option<u32>,
@@ -198,7 +201,8 @@ impl Input {
 
     fn marks(&self) -> impl Iterator<Item = &String> + Clone {
         let places = self.sanitizer.iter().filter_map(|sanitizer| sanitizer.at.as_ref());
-        self.chain.iter().chain([&self.guilty]).chain(&self.crash).chain(&self.later_crashes).chain(places)
+        let named = self.chain.iter().chain([&self.guilty]).chain(&self.named);
+        named.chain(&self.crash).chain(&self.later_crashes).chain(places)
     }
 
     fn inconsistency(&self) -> Option<String> {

@@ -41,7 +41,9 @@ fn check(exhibit: &MemoryExhibit, input: &Input, level: Level) -> Result<(), Str
     let recorded = Recorded::new(&spec, &build(&spec)?)?;
     let options: &[&str] = if input.silent.is_some() { &["--silent"] } else { &[] };
     let diagnosis = recorded.why(options)?.diagnosis()?;
-    let lines = exhibit.marked_lines()?.remove(&input.guilty).unwrap_or_default();
+    let marks = exhibit.marked_lines()?;
+    let named = marks.iter().filter(|(mark, _)| **mark == input.guilty || input.named.contains(mark));
+    let lines: Vec<u32> = named.flat_map(|(_, lines)| lines.iter().copied()).collect();
     is_right(&diagnosis, exhibit.class, "program.c", &lines)?;
     if diagnosis.n_runs > input.most_runs() {
         return Err(format!("{} runs are more than {}", diagnosis.n_runs, input.most_runs()));
