@@ -118,12 +118,16 @@ impl<'a> Slice<'a> {
 
     /// The definitions of the pointer that an access uses, the latest first.
     pub fn pointers(&self, access: &Definition) -> Vec<&'a Definition> {
-        let address = access.memory.as_ref().map_or(0, |memory| number(&memory.address));
-        match self.pointer(&access.addresses, address) {
+        match self.pointer_of(access) {
             Some(pointer) if self.is_given(access, pointer) => vec![pointer],
             Some(pointer) => self.values_behind(pointer),
             None => Vec::new(),
         }
+    }
+
+    fn pointer_of(&self, access: &Definition) -> Option<&'a Definition> {
+        let address = access.memory.as_ref().map_or(0, |memory| number(&memory.address));
+        self.pointer(&access.addresses, address)
     }
 
     /// A definition of a pointer, and those that it was made of, the latest first.
@@ -149,9 +153,7 @@ impl<'a> Slice<'a> {
     fn is_given(&self, at: &Definition, before: &Definition) -> bool {
         let is_library = |definition: &Definition| self.sites.is_in_c_library(number(&definition.pc));
         let is_allocator = |definition: &Definition| self.sites.is_in_allocator(number(&definition.pc));
-        // A register that is restored for the caller is the caller's.
-        let restores = before.copies && self.sites.makes_stack_pointer(number(&before.pc));
-        is_library(before) && !restores && (!is_library(at) || is_allocator(before) && !is_allocator(at))
+        is_library(before) && (!is_library(at) || is_allocator(before) && !is_allocator(at))
     }
 
     /// The variable of a frame that an access was meant for, by the instruction that named it.
@@ -161,13 +163,19 @@ impl<'a> Slice<'a> {
             let register = self.register(&named, address, &access.addresses)?;
             return Some(Local::new(&named, register, address));
         }
-        let way = self.pointers(access);
+        // A register that a library restored for its caller has been the caller's all the time.
+        let restored = self.pointer_of(access).filter(|pointer| self.restores(pointer));
+        let way = restored.map_or_else(|| self.pointers(access), |pointer| self.values_behind(pointer));
         // The earliest pointer is what was meant; loads of pointers only hand it on.
         way.iter().rev().filter(|step| step.memory.is_none()).find_map(|step| {
             let named = self.sites.named_local(number(&step.pc))?;
             let register = self.register(&named, number(&step.value), &step.values)?;
             Some(Local::new(&named, register, address))
         })
+    }
+
+    fn restores(&self, definition: &Definition) -> bool {
+        definition.copies && self.sites.makes_stack_pointer(number(&definition.pc))
     }
 
     /// What the register holds that a variable is named by, in an instruction that makes `address` of the given definitions.

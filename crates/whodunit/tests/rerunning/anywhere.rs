@@ -7,6 +7,7 @@ use crate::exhibit::Level;
 use crate::memory::{Build, MemoryExhibit};
 use crate::support::build::build;
 use serde_json::{Value, json};
+use std::fs;
 
 /// Of each program, so many moments are looked at, and at each so many instructions are left out, one a run.
 const MOMENTS: usize = 8;
@@ -80,7 +81,8 @@ fn repaired_programs_bear_to_have_any_instruction_left_out() {
 fn a_program_of_debian_bears_to_have_any_instruction_left_out() {
     debian::need(&["sed"]);
     let place = Place::empty("anywhere-sed");
-    let recorded = place.record(&["/usr/bin/sed", "-n", "s/root/user/p", "/etc/passwd"]);
+    fs::write(place.folder.join("text"), "the quick brown fox jumps over the lazy dog\n".repeat(400)).unwrap();
+    let recorded = place.record(&["/usr/bin/sed", "y/aeiou/AEIOU/", "text"]);
     assert!(recorded.status.success());
     let n_left_out = bears_anything("sed", 9, &|plan| {
         let output = place.whodunit(&["rerun", "latest", "--json", "--plan", &plan.to_string()]).output().unwrap();
