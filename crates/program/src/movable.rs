@@ -10,6 +10,8 @@
 mod frames;
 mod globals;
 
+pub use frames::{NamedLocal, named_local};
+
 use crate::elf::Image;
 use crate::module_variables::is_program;
 use crate::space::{GuestAddress, Module, ModuleIdx};

@@ -11,6 +11,7 @@ mod check;
 mod endings;
 mod groups;
 mod output;
+mod overruns;
 mod reach;
 mod rounds;
 mod silent;

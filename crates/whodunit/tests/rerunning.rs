@@ -7,10 +7,18 @@
 #[allow(dead_code, reason = "only what installs packages is used")]
 mod debian;
 
+#[path = "museum/diagnosed.rs"]
+mod diagnosed;
+#[path = "museum/exhibit.rs"]
+mod exhibit;
+#[path = "museum/memory.rs"]
+mod memory;
+mod support;
 #[path = "support/workplace.rs"]
 mod workplace;
 
 mod rerunning {
+    mod anywhere;
     mod bad_plans;
     mod beyond;
     mod orders;

@@ -3,12 +3,30 @@
 //!
 //! `WHODUNIT_BIN` names another binary to put in the place of the one just built.
 
+mod support;
+
+/// The table of Debian packages.
+#[path = "programs/debian.rs"]
+#[allow(dead_code, reason = "only what installs packages is used")]
+mod debian;
+#[path = "museum/diagnosed.rs"]
+mod diagnosed;
+#[path = "museum/exhibit.rs"]
+mod exhibit;
+#[path = "museum/memory.rs"]
+mod memory;
+#[path = "museum/planted.rs"]
+mod planted;
 #[path = "support/workplace.rs"]
 mod workplace;
 
 // Said because rustfmt looks elsewhere for modules of a file that has a folder of its own name.
+#[path = "why/exhibits.rs"]
+mod exhibits;
 #[path = "why/guards.rs"]
 mod guards;
+#[path = "why/refusals.rs"]
+mod refusals;
 #[path = "why/silent.rs"]
 mod silent;
 #[path = "why/threads.rs"]

@@ -66,7 +66,7 @@ static unsigned next_character(const char **name)
 static char *put(char *to, char character)
 {
     *to++ = character; /* mark: store */
-    return to;
+    return to; /* mark: stored */
 }
 
 SEPARATE static char *utf8_to_utf7(const char *name)

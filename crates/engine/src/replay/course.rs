@@ -53,7 +53,8 @@ struct Change {
     thread: Option<u32>,
     at: Spot,
     count: Count,
-    over: bool,
+    /// So often it is still to be done.
+    left: u64,
 }
 
 /// A thread has come to an instruction of the plan's.
@@ -148,7 +149,7 @@ impl Course {
     /// Puts the steps in force up to the next that takes its time.
     fn put_in_force(&mut self) {
         while let Some(step) = self.steps.front() {
-            let (kind, thread, at) = match step {
+            let (kind, thread, at, left) = match step {
                 Step::Hold { thread, before, until } => {
                     let (before, until) = (before.clone(), until.clone());
                     let (thread, arrivals) = (*thread, Count::default());
@@ -164,10 +165,10 @@ impl Course {
                     self.steps.pop_front();
                     continue;
                 }
-                Step::Flip { thread, at } => (Due::Flip, *thread, at.clone()),
-                Step::Suppress { thread, at, dependents } => {
+                Step::Flip { thread, at } => (Due::Flip, *thread, at.clone(), 1),
+                Step::Suppress { thread, at, times, dependents } => {
                     let kind = if *dependents { Due::SuppressAll } else { Due::Suppress };
-                    (kind, *thread, at.clone())
+                    (kind, *thread, at.clone(), *times)
                 }
                 Step::Origins { .. } | Step::Writers(_) | Step::Output(_) => {
                     self.steps.pop_front();
@@ -180,7 +181,7 @@ impl Course {
                 }
                 Step::Follow(_) | Step::Run { .. } | Step::Schedule(_) | Step::Stop(None) => return,
             };
-            self.changes.push(Change { kind, thread, at, count: Count::default(), over: false });
+            self.changes.push(Change { kind, thread, at, count: Count::default(), left });
             self.steps.pop_front();
         }
     }
@@ -313,10 +314,10 @@ impl Course {
             if change.thread.is_none_or(|theirs| theirs == arrival.thread)
                 && arrival.is_at(&change.at)
                 && change.count.reaches(arrival, change.at.time)
-                && !change.over
+                && change.left > 0
                 && due.is_none()
             {
-                change.over = true;
+                change.left -= 1;
                 due = Some(change.kind);
             }
         }
@@ -429,14 +430,14 @@ mod tests {
     #[test]
     fn arrivals_count_from_a_clock_on() {
         let at = Spot { since: 7, ..spot(0x10, 2) };
-        let mut course = course(vec![Step::Suppress { thread: Some(1), at, dependents: true }]);
+        let mut course = course(vec![Step::Suppress { thread: Some(1), at, times: 2, dependents: true }]);
         assert_eq!((course.clock_for(1), course.clock_for(2)), (Some(6), None), "where the clock is about to show 7");
-        let arrivals = [5, 7, 7, 9].map(|clock| {
+        let arrivals = [5, 7, 7, 9, 9].map(|clock| {
             let due = course.due_at_place(1, 0x10, clock);
             course.passed(1);
             due
         });
-        assert_eq!(arrivals, [None, None, Some(Due::SuppressAll), None]);
+        assert_eq!(arrivals, [None, None, Some(Due::SuppressAll), Some(Due::SuppressAll), None]);
         assert_eq!([course.starts_at(2, 7), course.starts_at(1, 6)], [Vec::new(), Vec::new()]);
         assert_eq!(course.starts_at(1, 7), [Start::Places(vec![0x10])]);
         assert!(course.clock_for(1).is_none() && course.starts_at(1, 8).is_empty(), "once is enough");

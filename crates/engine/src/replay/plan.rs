@@ -30,8 +30,9 @@ pub enum Step {
     Hold { thread: u32, before: Spot, until: Passage },
     /// From now on, let the conditional branch at the spot go the other way, once.
     Flip { thread: Option<u32>, at: Spot },
-    /// From now on, leave the instruction at the spot out, once; with its dependents, also all that depends on its result.
-    Suppress { thread: Option<u32>, at: Spot, dependents: bool },
+    /// From now on, leave the instruction at the spot out, so many times; with its dependents, also all that depends on its
+    /// result.
+    Suppress { thread: Option<u32>, at: Spot, times: u64, dependents: bool },
     /// Keep where values come from, from when the thread's clock shows this, and up to where it shows that. In force from
     /// the start.
     Origins { thread: u32, clock: u64, until: Option<u64> },

@@ -4,7 +4,7 @@ use super::{Movable, MovablePlace, Movables, has_memory_operand, in_memory, inst
 use crate::call_frames::FrameRow;
 use crate::declarations::FunctionEntry;
 use crate::scopes::Within;
-use crate::space::{FileVma, ModuleIdx};
+use crate::space::{FileVma, GuestAddress, ModuleIdx};
 use crate::variables::{Place, Scope, Variables};
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ const FRAME: u64 = 1 << 40;
 const LARGEST: u64 = 1 << 22;
 /// An index may be counted from so far before an array.
 const BIAS: i64 = 16;
+const LONGEST_INSTRUCTION: u64 = 15;
 const DWARF_RBP: u16 = 6;
 const DWARF_RSP: u16 = 7;
 
@@ -37,6 +38,40 @@ impl Slot {
     fn holds(&self, offset: i64) -> bool {
         (self.offset..self.end()).contains(&offset)
     }
+}
+
+/// A variable of a frame that an instruction names by a register and a constant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedLocal {
+    pub name: String,
+    pub size: u64,
+    /// Where the variable begins, from what the register holds.
+    pub start: i64,
+    /// The constant.
+    pub displacement: i64,
+    pub is_indexed: bool,
+    /// Where another variable begins that ends at the constant: either of them may be meant.
+    pub ends: Option<i64>,
+}
+
+/// The variable that the instruction at `pc` names; none where debug information does not tell.
+pub fn named_local(variables: &Variables, pc: GuestAddress) -> Option<NamedLocal> {
+    let (module_idx, vma) = variables.space().locate(pc)?;
+    let (_, _, declarations) = variables.debug_module(module_idx)?;
+    let function = declarations.function_at(vma.0)?;
+    let range = function.ranges.iter().find(|range| range.contains(&vma.0))?;
+    let module = variables.space().module(module_idx);
+    let rows = module.call_frames().rows(FileVma(range.start));
+    let instruction = *instructions(module.image()?, &(vma.0..range.end.min(vma.0 + LONGEST_INSTRUCTION))).first()?;
+    let offset = named(&instruction, &rows)?;
+    let is_indexed = instruction.memory_index() != Register::None;
+    let slots = slots(variables, module_idx, function);
+    let slot = &slots[chosen(&slots, offset, is_indexed)?];
+    let displacement = if has_memory_operand(&instruction) { instruction.memory_displacement64() as i64 } else { 0 };
+    let from_register = |place: i64| place - offset + displacement;
+    let ends = slots.iter().find(|slot| slot.end() == offset && !is_indexed).map(|slot| from_register(slot.offset));
+    let start = from_register(slot.offset);
+    Some(NamedLocal { name: slot.name.clone(), size: slot.size as u64, start, displacement, is_indexed, ends })
 }
 
 pub(super) fn find(variables: &Variables, module_idx: ModuleIdx, movables: &mut Movables) {
@@ -138,17 +173,7 @@ fn named(instruction: &Instruction, rows: &[FrameRow]) -> Option<i64> {
 fn note(instruction: &Instruction, offset: i64, slots: &mut [Slot]) {
     let pc = instruction.ip();
     let is_indexed = instruction.memory_index() != Register::None;
-    let holder = slots.iter().position(|slot| slot.holds(offset));
-    // What is indexed is an array: the constant may count from before its start.
-    let indexed = || {
-        let near = |slot: &Slot| slot.is_movable && (slot.offset - BIAS..slot.offset).contains(&offset);
-        slots.iter().position(near).filter(|_| is_indexed)
-    };
-    let chosen = match holder.filter(|holder| !is_indexed || slots[*holder].is_movable) {
-        Some(holder) => Some(holder),
-        None => indexed().or(holder),
-    };
-    if let Some(chosen) = chosen {
+    if let Some(chosen) = chosen(slots, offset, is_indexed) {
         slots[chosen].references.insert(pc);
         slots[chosen].stays |= !is_plain(instruction);
     }
@@ -156,5 +181,19 @@ fn note(instruction: &Instruction, offset: i64, slots: &mut [Slot]) {
     if let Some(before) = slots.iter_mut().find(|slot| slot.end() == offset).filter(|_| is_address) {
         // Something may begin there of which nothing is known.
         before.ends.insert(pc);
+    }
+}
+
+/// The variable that an operand means.
+fn chosen(slots: &[Slot], offset: i64, is_indexed: bool) -> Option<usize> {
+    let holder = slots.iter().position(|slot| slot.holds(offset));
+    // What is indexed is an array: the constant may count from before its start.
+    let indexed = || {
+        let near = |slot: &Slot| slot.is_movable && (slot.offset - BIAS..slot.offset).contains(&offset);
+        slots.iter().position(near).filter(|_| is_indexed)
+    };
+    match holder.filter(|holder| !is_indexed || slots[*holder].is_movable) {
+        Some(holder) => Some(holder),
+        None => indexed().or(holder),
     }
 }

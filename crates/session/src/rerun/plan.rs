@@ -48,7 +48,7 @@ pub enum Step {
         #[serde(default = "once")]
         time: u64,
     },
-    /// Leave the instruction at a place out, once; with its dependents, also all that depends on its result.
+    /// Leave the instruction at a place out, once or more often; with its dependents, also all that depends on its result.
     Suppress {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread: Option<u32>,
@@ -58,6 +58,9 @@ pub enum Step {
         clock: Option<u64>,
         #[serde(default = "once")]
         time: u64,
+        /// So often, from then on.
+        #[serde(default = "once", skip_serializing_if = "is_once")]
+        times: u64,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         dependents: bool,
     },
@@ -174,6 +177,10 @@ pub enum PolicyName {
     Random,
 }
 
+fn is_once(times: &u64) -> bool {
+    *times == 1
+}
+
 fn once() -> u64 {
     1
 }
@@ -257,7 +264,8 @@ impl Step {
             Step::Suppress { thread: None, clock: Some(_), .. } => {
                 return wrong("a `clock` is one of a `thread`, which is missing");
             }
-            Step::Flip { time, .. } | Step::Suppress { time, .. } => [*time, 1],
+            Step::Suppress { time, times, .. } => [*time, *times],
+            Step::Flip { time, .. } => [*time, 1],
             Step::Schedule { quantum: Some(0), .. } => return wrong("`quantum` must be at least 1"),
             Step::Origins { clock, until: Some(until), .. } if until <= clock => {
                 return wrong("`until` must come after `clock`");

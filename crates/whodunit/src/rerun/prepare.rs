@@ -48,9 +48,10 @@ impl Preparing {
             Step::Flip { thread, at, time } => {
                 engine::Step::Flip { thread: self.any_thread(*thread)?, at: self.spot(at, *time, 0, Meaning::Branch)? }
             }
-            Step::Suppress { thread, at, clock, time, dependents } => engine::Step::Suppress {
+            Step::Suppress { thread, at, clock, time, times, dependents } => engine::Step::Suppress {
                 thread: self.any_thread(*thread)?,
                 at: self.spot(at, *time, clock.unwrap_or(0), Meaning::Start)?,
+                times: *times,
                 dependents: *dependents,
             },
             Step::Origins { thread, clock, until } => {

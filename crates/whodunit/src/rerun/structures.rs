@@ -118,6 +118,11 @@ impl StructuresOf {
         setting.next().map(Instruction::next_ip)
     }
 
+    /// Where the instruction behind another one is, if that is known.
+    pub fn behind(&self, pc: u64) -> Option<u64> {
+        self.instructions(pc..pc + LONGEST_INSTRUCTION).first().map(Instruction::next_ip)
+    }
+
     /// Whether an instruction makes the pointer to the stack, or one to a frame.
     pub fn makes_stack_pointer(&self, pc: u64) -> bool {
         let instructions = self.instructions(pc..pc + LONGEST_INSTRUCTION);

@@ -1,4 +1,5 @@
-//! Stores of a function that go on where one of them went astray: a loop or a copy rarely overruns by one store.
+//! Stores of a function that go on where one of them went astray, and what else it stored before: a loop or a copy rarely
+//! overruns by one store, and what one statement came to, those beside it may have come to earlier.
 
 use super::Student;
 use serde::{Deserialize, Serialize};
@@ -30,8 +31,18 @@ pub struct Question {
 pub struct Store {
     pub pc: u64,
     pub time: u64,
+    /// How many stores the function had made before.
+    pub order: u64,
     pub address: u64,
     pub size: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The stores that touch what is known to be overrun, nearest first; the one that was asked about among them.
+    pub overruns: Vec<Store>,
+    /// The last store of each other instruction before the first of them, the latest first.
+    pub before: Vec<Store>,
 }
 
 impl Store {
@@ -44,6 +55,7 @@ pub struct Overruns {
     question: Question,
     /// The instruction at each site, if it is one of the function's, and how often it has stored.
     sites: BTreeMap<u32, (u64, u64)>,
+    n_stores: u64,
     latest: VecDeque<Store>,
     /// The stores up to the one that is asked about, when that was last made, and those behind it.
     before: Vec<Store>,
@@ -53,7 +65,7 @@ pub struct Overruns {
 impl Overruns {
     pub fn new(question: Question) -> Overruns {
         let (sites, latest) = (BTreeMap::new(), VecDeque::new());
-        Overruns { question, sites, latest, before: Vec::new(), after: Vec::new() }
+        Overruns { question, sites, n_stores: 0, latest, before: Vec::new(), after: Vec::new() }
     }
 
     fn hear(&mut self, access: &Access) {
@@ -62,7 +74,8 @@ impl Overruns {
             return;
         }
         *time += 1;
-        let store = Store { pc: *pc, time: *time, address: access.address, size: access.size };
+        let store = Store { pc: *pc, time: *time, order: self.n_stores, address: access.address, size: access.size };
+        self.n_stores += 1;
         if self.latest.len() == MOST_KEPT {
             self.latest.pop_front();
         }
@@ -76,7 +89,18 @@ impl Overruns {
         }
     }
 
-    /// The stores that touch what is known to be overrun, nearest first.
+    fn answer(&self) -> Answer {
+        let overruns = self.overruns();
+        let first = overruns.iter().map(|store| store.order).min().unwrap_or(0);
+        let mut before: Vec<Store> = Vec::new();
+        for store in self.before.iter().rev().filter(|store| store.order < first) {
+            if store.pc != self.question.store.pc && !before.iter().any(|known| known.pc == store.pc) {
+                before.push(*store);
+            }
+        }
+        Answer { overruns, before }
+    }
+
     fn overruns(&self) -> Vec<Store> {
         let end = self.question.end;
         let mut extent = self.question.store.bytes();
@@ -111,7 +135,7 @@ impl Listener for Overruns {
 
 impl Student for Overruns {
     fn report(&mut self) -> Value {
-        json!(self.overruns())
+        json!(self.answer())
     }
 }
 
@@ -121,16 +145,20 @@ mod tests {
 
     #[test]
     fn stores_that_go_on_beyond_the_end_are_told() {
-        let asked = Store { pc: 0x10, time: 0, address: 0x118, size: 8 };
+        let asked = Store { pc: 0x10, time: 0, order: 0, address: 0x118, size: 8 };
         let mut study = Overruns::new(Question { thread: 1, store: asked, code: 0x10..0x20, end: 0x110 });
         study.site(Site(0), 0x10);
         study.site(Site(1), 0x30);
+        study.site(Site(2), 0x18);
         let store = |address, site| Access { address, size: 8, site: Site(site), kind: AccessKind::Write };
+        study.accesses(1, &[store(0x70, 2), store(0x78, 2)]);
         let addresses = [0x900, 0x100, 0x108, 0x110, 0x118, 0x120, 0x200];
         study.accesses(1, &addresses.map(|address| store(address, 0)));
         study.accesses(1, &[store(0x128, 1)]);
         study.accesses(2, &[store(0x128, 0)]);
-        let told: Vec<(u64, u64)> = study.overruns().iter().map(|store| (store.address, store.time)).collect();
+        let answer = study.answer();
+        let told: Vec<(u64, u64)> = answer.overruns.iter().map(|store| (store.address, store.time)).collect();
         assert_eq!(told, [(0x120, 6), (0x118, 5), (0x110, 4)]);
+        assert_eq!(answer.before, [Store { pc: 0x18, time: 2, order: 1, address: 0x78, size: 8 }]);
     }
 }

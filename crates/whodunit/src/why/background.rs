@@ -10,12 +10,9 @@ use super::rounds::Round;
 use super::sites::is_foreign_source;
 use super::slice::Slice;
 use super::verdict::place_of_frame;
-use crate::rerun::carry_out;
-use session::rerun::{Definition, Outcome, Plan, Point, Step};
+use session::rerun::{Definition, Point};
 use trace::finding::{Class, Side};
 
-/// Data are followed over so many events of the thread's clock.
-const WINDOW: u64 = 20_000;
 /// So many statements are told of one value.
 const MOST_PLACES: usize = 4;
 /// A way back has no more steps.
@@ -46,20 +43,11 @@ struct Replays<'a> {
 }
 
 impl Replays<'_> {
-    /// The run as it was recorded up to a point, with its data followed from `origins` on; none if it does not come there.
-    fn stopped(&self, at: Point, origins: Option<(u32, u64)>) -> Option<Outcome> {
-        let origins =
-            origins.map(|(thread, clock)| Step::Origins { thread, clock: clock.saturating_sub(WINDOW), until: None });
-        let plan = Plan::new(origins.into_iter().chain([Step::Stop(at)]).collect());
-        let outcome = carry_out(self.checks.folder, self.checks.log, &plan).ok()?;
-        matches!(outcome.ending, session::rerun::Ending::Stopped {}).then_some(outcome)
-    }
-
     /// Tells where a block was made, and of what its size.
     fn allocation(&self, made: Made, background: &mut Background) {
         let passing =
             |pc: u64| Point { event: None, thread: None, clock: None, at: Some(format!("{pc:#x}")), time: made.nth };
-        let Some(outcome) = self.stopped(passing(made.site), None) else { return };
+        let Some(outcome) = self.checks.stopped(passing(made.site), None) else { return };
         let (thread, clock) = (outcome.thread, outcome.clock);
         let stack = outcome.threads.iter().find(|told| told.thread == thread).map_or(&[][..], |told| &told.stack);
         background.sides.push(Side {
@@ -70,7 +58,7 @@ impl Replays<'_> {
             waits_for: None,
         });
         let sizes = self.checks.sites.arguments(made.site).into_iter().filter_map(|argument| {
-            let outcome = self.stopped(passing(argument), Some((thread, clock)))?;
+            let outcome = self.checks.stopped(passing(argument), Some((thread, clock)))?;
             let origins = outcome.origins?;
             let slice = Slice::new(&origins, self.checks.sites);
             let given = origins.failure.as_ref().filter(|given| number(&given.value) == made.size)?;
@@ -90,7 +78,7 @@ impl Replays<'_> {
             at: Some(origin.pc.clone()),
             time: origin.time,
         };
-        let origins = self.stopped(at, Some((origin.thread, origin.clock)))?.origins?;
+        let origins = self.checks.stopped(at, Some((origin.thread, origin.clock)))?.origins?;
         let slice = Slice::new(&origins, self.checks.sites);
         let branch = origins.branches.first().and_then(|branch| slice.get(*branch))?;
         let compared: Vec<&Definition> = branch.values.iter().filter_map(|compared| slice.get(*compared)).collect();

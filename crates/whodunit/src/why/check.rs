@@ -2,19 +2,23 @@
 //! it was.
 //!
 //! An access is meant for the object that its address was made of: a block of the heap as it was then, a global variable,
-//! or a frame of the stack. May miss: overruns from one variable of a frame or a block to the next, and what the pointer
-//! was made of if that is older than all that is known.
+//! a variable of a frame where debug information tells, or else the frame. May miss: overruns from one part of a variable or a
+//! block to the next, and what the pointer was made of if that is older than all that is known.
 
 use super::chain::number;
 use super::sites::{Area, Sites, is_library};
-use super::slice::{Base, Slice};
+use super::slice::{Base, Local, Slice};
 use crate::inquiry::{self, Subject, Task};
+use crate::rerun::carry_out;
 use crate::study::Study;
 use crate::study::blocks::{Judged, Question, Spot};
-use crate::study::overruns::{self, Store};
-use session::rerun::{Accessed, Definition};
+use crate::study::overruns::{self, Answer, Store};
+use session::rerun::{Accessed, Definition, Ending, Outcome, Plan, Point, Step};
 use std::path::Path;
 use trace::finding::Class;
+
+/// Data are followed over so many events of the thread's clock before a point that is looked at.
+const WINDOW: u64 = 20_000;
 
 /// What a check has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,10 +60,12 @@ impl Checks<'_> {
     /// Checks each store for whether it is in bounds of what its pointer was meant for.
     pub fn stores(&self, stores: &[&Definition], slice: &Slice<'_>) -> Vec<Check> {
         let bases: Vec<Option<Base>> = stores.iter().map(|store| slice.base_of(store)).collect();
+        let locals: Vec<Option<Check>> = stores.iter().map(|store| in_frame(store, slice)).collect();
         let mut questions = Vec::new();
-        for (store, base) in stores.iter().zip(&bases) {
+        for ((store, base), local) in stores.iter().zip(&bases).zip(&locals) {
             let Some(memory) = &store.memory else { continue };
-            if self.sites.area(bytes(memory).0) == Area::Heap && !is_beyond_frame(memory, *base) {
+            let is_told = local.is_some() || is_beyond_frame(memory, *base);
+            if self.sites.area(bytes(memory).0) == Area::Heap && !is_told {
                 questions.push(Question {
                     pc: number(&store.pc),
                     address: bytes(memory).1,
@@ -69,18 +75,19 @@ impl Checks<'_> {
             }
         }
         let mut judged = self.ask(questions).into_iter();
-        let check = |(store, base): (&&Definition, &Option<Base>)| {
+        let check = |((store, base), local): ((&&Definition, &Option<Base>), Option<Check>)| {
             let Some(memory) = &store.memory else { return Check::default() };
-            match self.sites.area(bytes(memory).0) {
+            match (local, self.sites.area(bytes(memory).0)) {
+                (Some(local), _) => local,
                 _ if is_beyond_frame(memory, *base) => beyond_frame(memory),
-                Area::Heap => self.on_heap(&judged.next().unwrap_or_default(), memory),
-                Area::Global => self.global(memory, *base),
-                Area::Stack => Check { text: Some("on the stack".to_owned()), ..Check::default() },
-                Area::Nowhere => Check::default(),
+                (None, Area::Heap) => self.on_heap(&judged.next().unwrap_or_default(), memory),
+                (None, Area::Global) => self.global(memory, *base),
+                (None, Area::Stack) => Check { text: Some("on the stack".to_owned()), ..Check::default() },
+                (None, Area::Nowhere) => Check::default(),
             }
         };
         // A heap's answer is taken for every access there, in order.
-        stores.iter().zip(&bases).map(check).collect()
+        stores.iter().zip(&bases).zip(locals).map(check).collect()
     }
 
     /// Which of some reads find what was left by an earlier block in the same memory; each with who wrote that.
@@ -93,18 +100,32 @@ impl Checks<'_> {
         self.ask(reads.iter().map(question).collect()).iter().map(|judged| judged.is_newer).collect()
     }
 
-    /// The other stores of the same statement, or function of a library, that go on where a store went beyond `end`.
-    pub fn overruns(&self, store: &Definition, end: u64) -> Vec<Store> {
-        let Some(memory) = &store.memory else { return Vec::new() };
+    /// The stores of the same statement, or function of a library, that go on where a store went beyond `end`; and what else its
+    /// function had stored before through pointers.
+    pub fn overruns(&self, store: &Definition, end: u64) -> Answer {
+        let Some(memory) = &store.memory else { return Answer::default() };
         let pc = number(&store.pc);
-        let asked = Store { pc, time: 0, address: number(&memory.address), size: memory.size };
+        let asked = Store { pc, time: 0, order: 0, address: number(&memory.address), size: memory.size };
         let code = self.sites.function_around(pc).unwrap_or(pc..pc + 1);
         let question = overruns::Question { thread: store.thread, store: asked, code, end };
         let subject = Subject { folder: self.folder, log: self.log, until: None };
         let task = Task::Study { study: Study::Overruns(question), allocators: Vec::new() };
         let told = inquiry::ask(&subject, &task).ok().and_then(|answer| serde_json::from_value(answer).ok());
-        let told: Vec<Store> = told.unwrap_or_default();
-        told.into_iter().filter(|other| self.sites.same_statement(pc, other.pc)).collect()
+        let Answer { mut overruns, mut before } = told.unwrap_or_default();
+        overruns.retain(|other| self.sites.same_statement(pc, other.pc));
+        let is_library = self.sites.is_in_c_library(pc);
+        before.retain(|other| !is_library && self.sites.stores_through_pointer(other.pc));
+        Answer { overruns, before }
+    }
+
+    /// The run as it was recorded up to a point, with its data followed from some time before `origins` on; none if it does not
+    /// come there.
+    pub fn stopped(&self, at: Point, origins: Option<(u32, u64)>) -> Option<Outcome> {
+        let origins =
+            origins.map(|(thread, clock)| Step::Origins { thread, clock: clock.saturating_sub(WINDOW), until: None });
+        let plan = Plan::new(origins.into_iter().chain([Step::Stop(at)]).collect());
+        let outcome = carry_out(self.folder, self.log, &plan).ok()?;
+        matches!(outcome.ending, Ending::Stopped {}).then_some(outcome)
     }
 
     /// A replay that cannot answer leaves the class open.
@@ -161,6 +182,24 @@ impl Checks<'_> {
         let symbol = self.sites.symbol(address);
         symbol.map_or_else(|| "among global variables".to_owned(), |symbol| symbol.to_string())
     }
+}
+
+/// What is known of a store that was meant for a variable of a frame.
+fn in_frame(store: &Definition, slice: &Slice<'_>) -> Option<Check> {
+    let (first, last) = bytes(store.memory.as_ref()?);
+    let Local { name, range } = slice.local_of(store)?;
+    if range.contains(&first) && range.contains(&last) {
+        return Some(Check { text: Some("on the stack".to_owned()), name, ..Check::default() });
+    }
+    let size = range.end - range.start;
+    let place = match first.checked_sub(range.end) {
+        Some(distance) => format!("{distance} bytes past the end"),
+        None if last >= range.end => "across the end".to_owned(),
+        None => format!("{} bytes before the beginning", range.start - first),
+    };
+    let text = Some(format!("on the stack, {place} of a variable of {size} bytes"));
+    let end = Some(range.end).filter(|end| last >= *end);
+    Some(Check { class: Some(Class::StackOverflow), text, name, end, ..Check::default() })
 }
 
 /// Whether a return address lies between what a store was meant for and what it wrote to.

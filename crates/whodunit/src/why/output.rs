@@ -83,7 +83,8 @@ fn reorder(
 
 /// The run as it was recorded: no program has an instruction where this plan acts.
 fn as_recorded(subject: &Subject<'_>) -> Result<Outcome, Trouble> {
-    let nowhere = Step::Suppress { thread: None, at: "0x1".to_owned(), clock: None, time: 1, dependents: false };
+    let nowhere =
+        Step::Suppress { thread: None, at: "0x1".to_owned(), clock: None, time: 1, times: 1, dependents: false };
     carry_out(subject.recording.folder(), subject.log, &Plan::new(vec![nowhere]))
 }
 

@@ -88,7 +88,7 @@ impl Rounds {
             }
             let stacks = runner.stacks(&points, &trails)?;
             let origins = trails.iter().filter(|trail| trail.end != End::Older).filter_map(Trail::origin);
-            let new: Vec<Step> = origins.map(point).filter(|point| !points.contains(point)).collect();
+            let new: Vec<Step> = points_of(origins).into_iter().filter(|point| !points.contains(point)).collect();
             // What has been left out already cannot be left out once more.
             if new.is_empty() {
                 break None;
@@ -205,13 +205,28 @@ impl Runner<'_> {
     }
 }
 
-/// Suppresses a definition and all that depends on it.
-fn point(definition: &Definition) -> Step {
-    Step::Suppress {
-        thread: Some(definition.thread),
-        at: definition.pc.clone(),
-        clock: Some(definition.clock),
-        time: definition.time,
-        dependents: true,
+/// Suppresses definitions and all that depends on them. What an instruction does so many times in a row is one step.
+fn points_of<'a>(definitions: impl Iterator<Item = &'a Definition>) -> Vec<Step> {
+    let mut instances: Vec<&Definition> = definitions.collect();
+    instances.sort_by_key(|instance| (instance.thread, &instance.pc, instance.clock, instance.time));
+    let mut points: Vec<Step> = Vec::new();
+    for instance in instances {
+        let Definition { thread: theirs, pc, clock: since, time: nth, .. } = instance;
+        match points.last_mut() {
+            Some(Step::Suppress { thread, at, clock, time, times, .. })
+                if (*thread, &*at, *clock) == (Some(*theirs), pc, Some(*since)) && *time + *times >= *nth =>
+            {
+                *times = (*times).max(nth + 1 - *time);
+            }
+            _ => points.push(Step::Suppress {
+                thread: Some(*theirs),
+                at: pc.clone(),
+                clock: Some(*since),
+                time: *nth,
+                times: 1,
+                dependents: true,
+            }),
+        }
     }
+    points
 }

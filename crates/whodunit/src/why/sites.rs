@@ -2,9 +2,11 @@
 
 use crate::rerun::structures::StructuresOf;
 use iced_x86::Register;
+use program::movable::NamedLocal;
 use program::space::{AddressSpace, GuestAddress};
 use program::symbols::{DataSymbol, SourceFrame, Symbolizer};
 use program::unwind::{CodeAddress, CodeAddressKind};
+use program::variables::Variables;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,6 +16,9 @@ pub struct Sites {
     structures: StructuresOf,
     symbolizer: RefCell<Symbolizer>,
     known: RefCell<BTreeMap<u64, Rc<Vec<SourceFrame>>>>,
+    variables: Variables,
+    /// What instructions name in their frames.
+    locals: RefCell<BTreeMap<u64, Option<NamedLocal>>>,
 }
 
 /// Where memory lies.
@@ -66,7 +71,14 @@ pub fn is_foreign_source(file: &str) -> bool {
 impl Sites {
     pub fn new(space: &AddressSpace) -> Sites {
         let symbolizer = RefCell::new(Symbolizer::new(space));
-        Sites { space: space.clone(), structures: StructuresOf::new(space), symbolizer, known: RefCell::default() }
+        Sites {
+            space: space.clone(),
+            structures: StructuresOf::new(space),
+            symbolizer,
+            known: RefCell::default(),
+            variables: Variables::new(space),
+            locals: RefCell::default(),
+        }
     }
 
     pub fn frames(&self, pc: u64) -> Rc<Vec<SourceFrame>> {
@@ -93,6 +105,11 @@ impl Sites {
     pub fn arguments(&self, return_address: u64) -> Vec<u64> {
         let set = |register| self.structures.set_before_call(return_address, register);
         [Register::RDI, Register::RSI].into_iter().filter_map(set).collect()
+    }
+
+    /// Where the instruction behind another one is, if that is known.
+    pub fn behind(&self, pc: u64) -> Option<u64> {
+        self.structures.behind(pc)
     }
 
     /// Whether an instruction makes the pointer to the stack, or one to a frame.
@@ -142,6 +159,25 @@ impl Sites {
     /// Whether an address can be a good pointer.
     pub fn is_mapped(&self, address: u64) -> bool {
         self.area(address) != Area::Nowhere
+    }
+
+    /// The variable of a frame that an instruction of the program's own names.
+    pub fn named_local(&self, pc: u64) -> Option<NamedLocal> {
+        let known = self.locals.borrow().get(&pc).cloned();
+        let name = || match self.is_in_c_library(pc) {
+            true => None,
+            false => program::movable::named_local(&self.variables, GuestAddress(pc)),
+        };
+        let named = known.unwrap_or_else(name);
+        self.locals.borrow_mut().insert(pc, named.clone());
+        named
+    }
+
+    /// Whether what an instruction stores may go anywhere: it does not save a register, and names no variable of its frame
+    /// as such.
+    pub fn stores_through_pointer(&self, pc: u64) -> bool {
+        let is_plain = self.named_local(pc).is_some_and(|named| !named.is_indexed);
+        !is_plain && !self.makes_stack_pointer(pc)
     }
 
     /// The global variable that an address is in, or the last one before it.

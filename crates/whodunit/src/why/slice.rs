@@ -3,8 +3,10 @@
 use super::chain::{number, stores};
 use super::sites::{Area, Sites};
 use crate::study::blocks::Spot;
+use program::movable::NamedLocal;
 use session::rerun::{Definition, Origins};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// A pointer and what is made of it are not further apart.
 const FARTHEST: u64 = 64 << 20;
@@ -21,6 +23,30 @@ pub struct Base {
     pub value: u64,
     /// The first store on its way.
     pub stored: Option<Spot>,
+}
+
+/// A variable of a frame, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Local {
+    pub name: Option<String>,
+    pub range: Range<u64>,
+}
+
+impl Local {
+    /// That which an instruction means by a register's value, for an access to `address`.
+    fn new(named: &NamedLocal, register: u64, address: u64) -> Local {
+        let place = |offset: i64| register.wrapping_add_signed(offset);
+        match named.ends {
+            // A pointer to the end of the variable before looks like one to the next.
+            Some(start) if address < place(named.displacement) => {
+                Local { name: None, range: place(start)..place(named.displacement) }
+            }
+            _ => {
+                let start = place(named.start);
+                Local { name: Some(named.name.clone()), range: start..start + named.size }
+            }
+        }
+    }
 }
 
 /// Definitions that some depend on, each with the one that led to it; zero is the failure.
@@ -92,12 +118,16 @@ impl<'a> Slice<'a> {
 
     /// The definitions of the pointer that an access uses, the latest first.
     pub fn pointers(&self, access: &Definition) -> Vec<&'a Definition> {
-        let address = access.memory.as_ref().map_or(0, |memory| number(&memory.address));
-        match self.pointer(&access.addresses, address) {
+        match self.pointer_of(access) {
             Some(pointer) if self.is_given(access, pointer) => vec![pointer],
             Some(pointer) => self.values_behind(pointer),
             None => Vec::new(),
         }
+    }
+
+    fn pointer_of(&self, access: &Definition) -> Option<&'a Definition> {
+        let address = access.memory.as_ref().map_or(0, |memory| number(&memory.address));
+        self.pointer(&access.addresses, address)
     }
 
     /// A definition of a pointer, and those that it was made of, the latest first.
@@ -124,6 +154,36 @@ impl<'a> Slice<'a> {
         let is_library = |definition: &Definition| self.sites.is_in_c_library(number(&definition.pc));
         let is_allocator = |definition: &Definition| self.sites.is_in_allocator(number(&definition.pc));
         is_library(before) && (!is_library(at) || is_allocator(before) && !is_allocator(at))
+    }
+
+    /// The variable of a frame that an access was meant for, by the instruction that named it.
+    pub fn local_of(&self, access: &Definition) -> Option<Local> {
+        let address = access.memory.as_ref().map(|memory| number(&memory.address))?;
+        if let Some(named) = self.sites.named_local(number(&access.pc)) {
+            let register = self.register(&named, address, &access.addresses)?;
+            return Some(Local::new(&named, register, address));
+        }
+        // A register that a library restored for its caller has been the caller's all the time.
+        let restored = self.pointer_of(access).filter(|pointer| self.restores(pointer));
+        let way = restored.map_or_else(|| self.pointers(access), |pointer| self.values_behind(pointer));
+        // The earliest pointer is what was meant; loads of pointers only hand it on.
+        way.iter().rev().filter(|step| step.memory.is_none()).find_map(|step| {
+            let named = self.sites.named_local(number(&step.pc))?;
+            let register = self.register(&named, number(&step.value), &step.values)?;
+            Some(Local::new(&named, register, address))
+        })
+    }
+
+    fn restores(&self, definition: &Definition) -> bool {
+        definition.copies && self.sites.makes_stack_pointer(number(&definition.pc))
+    }
+
+    /// What the register holds that a variable is named by, in an instruction that makes `address` of the given definitions.
+    fn register(&self, named: &NamedLocal, address: u64, from: &[u32]) -> Option<u64> {
+        match named.is_indexed {
+            true => self.pointer(from, address).map(|register| number(&register.value)),
+            false => Some(address.wrapping_add_signed(-named.displacement)),
+        }
     }
 
     fn pointer(&self, numbers: &[u32], near: u64) -> Option<&'a Definition> {

@@ -7,9 +7,10 @@
 use super::chain::{Chain, End, Fault, Trail, number, stores};
 use super::check::{Check, Checks};
 use super::endings;
+use super::overruns;
 use super::sites::{Area, Sites};
 use super::slice::{Reached, Slice};
-use session::rerun::{Accessed, Definition, Origins, Outcome};
+use session::rerun::{Definition, Origins, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::finding::Class;
 
@@ -37,7 +38,7 @@ pub fn trails(outcome: &Outcome, is_whole: bool, checks: &Checks<'_>) -> Vec<Tra
             trails = suspects.stray_stores(&suspects.slice.reached(&roots, true));
         }
     }
-    suspects.add_overruns(&mut trails);
+    overruns::add(&mut trails, checks);
     if trails.is_empty() {
         trails = chain.trails(fault);
         suspects.blame_unset(&mut trails);
@@ -107,32 +108,6 @@ impl Suspects<'_> {
                 known.insert(number, check);
                 latest.push(number);
             }
-        }
-    }
-
-    /// Adds what else the function of the first stray store has overrun: what one of its stores came to, the others may
-    /// come to next.
-    fn add_overruns(&self, trails: &mut Vec<Trail>) {
-        let Some(first) = trails.first() else { return };
-        let (Some(store), Some(end)) = (first.origin().cloned(), first.check.end) else { return };
-        let class = first.check.class;
-        for other in self.checks.overruns(&store, end) {
-            let address = format!("{:#x}", other.address);
-            let pc = format!("{:#x}", other.pc);
-            let is_same = |definition: &Definition| {
-                definition.pc == pc && definition.memory.as_ref().is_some_and(|memory| memory.address == address)
-            };
-            let is_known = trails.iter().filter_map(Trail::origin).any(is_same);
-            if is_known || trails.len() == MOST_SUSPECTS {
-                continue;
-            }
-            let memory =
-                Accessed { address, size: other.size, writes: true, from: None, overwrites: None, return_below: None };
-            // Counted from the beginning of the thread.
-            let definition = Definition { pc, clock: 0, time: other.time, memory: Some(memory), ..store.clone() };
-            let check = Check { class, ..Check::default() };
-            let path = self.origins.failure.iter().cloned().chain([definition]).collect();
-            trails.push(Trail { check, ..Trail::new(path, End::Moved) });
         }
     }
 

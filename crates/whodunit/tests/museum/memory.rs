@@ -16,6 +16,9 @@ use crate::support::spec::Spec;
 /// Overruns must reach what lies behind a buffer, as they did in the programs of their time.
 const FLAGS: [&str; 3] = ["-pthread", "-fno-stack-protector", "-U_FORTIFY_SOURCE"];
 
+/// One that fails, and one that does not; or a layout that shows something, and one that shows who did it.
+const FEWEST_RUNS: u32 = 2;
+
 /// A program with an error, and inputs that lead it there.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -78,6 +81,19 @@ pub struct Input {
     /// How many layouts it tried.
     #[serde(default)]
     pub paper_reorderings: Option<u32>,
+    /// Marks of what `why` names in place of the guilty statement.
+    #[serde(default)]
+    pub named: Vec<String>,
+    /// How many executions or layouts `why` may take, where the published tool tells no figure.
+    #[serde(default)]
+    most_runs: Option<u32>,
+    /// Whether `why` proves its answer.
+    #[serde(default = "yes")]
+    pub proved: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Deserialize)]
@@ -177,9 +193,16 @@ impl MemoryExhibit {
 }
 
 impl Input {
+    /// How many executions, the failing one included, or layouts `why` may take.
+    pub fn most_runs(&self) -> u32 {
+        let published = if self.silent.is_some() { self.paper_reorderings } else { self.paper_executions };
+        self.most_runs.or(published).unwrap_or(FEWEST_RUNS)
+    }
+
     fn marks(&self) -> impl Iterator<Item = &String> + Clone {
         let places = self.sanitizer.iter().filter_map(|sanitizer| sanitizer.at.as_ref());
-        self.chain.iter().chain([&self.guilty]).chain(&self.crash).chain(&self.later_crashes).chain(places)
+        let named = self.chain.iter().chain([&self.guilty]).chain(&self.named);
+        named.chain(&self.crash).chain(&self.later_crashes).chain(places)
     }
 
     fn inconsistency(&self) -> Option<String> {

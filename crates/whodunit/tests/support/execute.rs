@@ -39,8 +39,19 @@ pub fn under_engine(spec: &Spec, built: &Built, options: &[OsString]) -> Result<
 
 /// Runs the program under `whodunit record -o FOLDER OPTIONS --`.
 pub fn recorded(spec: &Spec, built: &Built, folder: &Path, options: &[OsString]) -> Result<Outcome, String> {
+    recorded_in(&Scratch::new(spec)?, spec, built, folder, options)
+}
+
+/// The same in a folder that stays, for those who run the recording again: it may come to want its files.
+pub fn recorded_in(
+    scratch: &Scratch,
+    spec: &Spec,
+    built: &Built,
+    folder: &Path,
+    options: &[OsString],
+) -> Result<Outcome, String> {
     let options: Vec<OsString> = ["-o".into(), folder.into()].into_iter().chain(options.iter().cloned()).collect();
-    execute(spec, built, &prefix_of("record", spec, &options))
+    execute_in(scratch, spec, built, &prefix_of("record", spec, &options))
 }
 
 fn engine_prefix(spec: &Spec, options: &[OsString]) -> Vec<OsString> {
@@ -68,7 +79,10 @@ pub fn by_hand(spec: &Spec, built: &Built) -> String {
 }
 
 fn execute(spec: &Spec, built: &Built, prefix: &[OsString]) -> Result<Outcome, String> {
-    let scratch = Scratch::new(spec)?;
+    execute_in(&Scratch::new(spec)?, spec, built, prefix)
+}
+
+fn execute_in(scratch: &Scratch, spec: &Spec, built: &Built, prefix: &[OsString]) -> Result<Outcome, String> {
     let mut words = prefix.to_vec();
     words.push(built.program.clone().into());
     words.extend(spec.args.iter().map(OsString::from));

@@ -8,13 +8,14 @@ use crate::context::{Context, RAX, RBP, RDI, RSP};
 use crate::engine::Engine;
 use crate::kernel;
 use guest::flow::{Control, Kind, Place, Span};
-use iced_x86::Mnemonic;
+use iced_x86::{Instruction, Mnemonic, Register};
 
 impl Scrutiny {
     /// The plan wants the instruction that the thread stands at left out, with all that depends on it.
     pub fn suppress(&mut self, engine: &Engine, context: &mut Context) {
         self.attend(engine);
-        let verdict = self.look(engine, context).map(|look| self.leave_out(engine, context, look));
+        let look = self.look(engine, context).filter(|look| !keeps_stack(&look.known.instruction));
+        let verdict = look.map(|look| self.leave_out(engine, context, look));
         if verdict != Some(Verdict::Skipped) {
             self.remark(format!("the instruction at {:#x} cannot be left out", context.pc));
         }
@@ -128,6 +129,7 @@ impl Scrutiny {
             Control::Straight if look.known.instruction.mnemonic() == Mnemonic::Leave => {
                 self.leave_frame(context, look)
             }
+            Control::Straight if takes_stack_from_frame(&look.known.instruction) => self.find_stack(context, look),
             Control::Straight => {
                 self.corrupt_targets(look);
                 if look.known.instruction.is_stack_instruction() {
@@ -172,6 +174,15 @@ impl Scrutiny {
         context.gpr[RSP] = slot;
         context.gpr[RBP] = pointer;
         thread.registers.mark_all(Span::general(RBP as u8), is_corrupt);
+    }
+
+    /// The stack pointer is made of a frame pointer that is corrupt: the call tells what that was.
+    fn find_stack(&mut self, context: &mut Context, look: &Look) {
+        let thread = self.threads.entry(look.thread).or_default();
+        let slot = thread.frames.slot_above(context.gpr[RSP]).map(|frame| frame.slot());
+        // What is not known is still in the register, as far as all that came to it was left out.
+        let pointer = slot.map_or(context.gpr[RBP], |slot| slot - 8);
+        context.gpr[RSP] = pointer.wrapping_add(look.known.instruction.memory_displacement64());
     }
 
     /// A return whose address is corrupt goes where its call came from.
@@ -227,4 +238,22 @@ impl Scrutiny {
         self.remark(format!("the structure of the branch at {:#x} has no known end", look.pc()));
         false
     }
+}
+
+/// Whether an instruction keeps the stack, or a register for the caller: nothing could go on without it.
+fn keeps_stack(instruction: &Instruction) -> bool {
+    let is_kept = |register: Register| register.is_gpr64() && KEPT.contains(&register.number());
+    match instruction.mnemonic() {
+        Mnemonic::Push | Mnemonic::Pop => is_kept(instruction.op0_register()),
+        Mnemonic::Leave => true,
+        Mnemonic::Mov if instruction.op1_register() == Register::RSP => instruction.op0_register() == Register::RBP,
+        _ => instruction.op0_register() == Register::RSP,
+    }
+}
+
+/// Whether an instruction makes the stack pointer of the frame pointer.
+fn takes_stack_from_frame(instruction: &Instruction) -> bool {
+    let is_copy = instruction.mnemonic() == Mnemonic::Mov && instruction.op1_register() == Register::RBP;
+    let is_sum = instruction.mnemonic() == Mnemonic::Lea && instruction.memory_base() == Register::RBP;
+    instruction.op0_register() == Register::RSP && (is_copy || is_sum && instruction.memory_index() == Register::None)
 }
