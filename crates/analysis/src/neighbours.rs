@@ -9,7 +9,8 @@
 //!   they began with: an update that was lost is repaired only if all of the other update moves.
 //! - Two pieces of memory that two threads came to in different orders are one candidate ([`joined`]).
 //! - A read may have come too soon: the write that it depends on came later, and the reader waits for ever.
-//! - Threads that wait for each other's locks are a ring ([`ring`]).
+//! - Threads that wait for each other's locks are a ring ([`ring`]); one that waits with a lock blocks others ([`blockade`]).
+//! - A read may have come before anybody has ever written ([`unwritten`]): who writes then, only another run can tell.
 //! - Blocks that are given back count as written.
 //! - What orders accesses is known from the whole run (`predict::Order`), not from lock calls between two accesses.
 //!
@@ -20,6 +21,6 @@ mod candidates;
 mod history;
 mod stuck;
 
-pub use candidates::{Candidate, candidates, joined, patterns};
+pub use candidates::{Candidate, candidates, is_careless, joined, patterns, times, unwritten};
 pub use history::{Entry, Historian, History, Watched};
-pub use stuck::{Stuck, Waiting, ring};
+pub use stuck::{Stuck, Waiting, blockade, ring};

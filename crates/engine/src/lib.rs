@@ -56,9 +56,9 @@ pub use private::{MoreDescriptors, PrivateLog};
 pub use process::copy as copy_process;
 pub use processor::{Level, Shown};
 pub use replay::{
-    Allocating, Broken, Definition, Divergence, Ending, Figures, Files, Guarded, Layout, Leaving, Leg, MovedGlobal,
-    MovedLocal, Origins, Output, Passage, Plan, Point, Position, Region, Relaid, Rerun, Spot, Step, Stopped,
-    Structures, Turn, Wishes, Written,
+    Allocating, Broken, Changed, Definition, Divergence, Ending, Figures, Files, Guarded, Layout, Leaving, Leg,
+    MovedGlobal, MovedLocal, Origins, Output, Passage, Plan, Point, Position, Region, Relaid, Rerun, Spot, Step,
+    Stopped, Structures, Turn, Wishes, Written,
 };
 pub use shield::{start_again_if_needed, unshield};
 pub use signals::deliver::leave_by;

@@ -6,6 +6,7 @@
 //! event tells: if not, the run has diverged.
 
 mod answers;
+mod awaited;
 mod calls;
 mod closely;
 mod compare;
@@ -51,7 +52,7 @@ use words::describe;
 pub use closely::Closely;
 pub use layout::{Allocating, Broken, Guarded, Layout, MovedGlobal, MovedLocal, Relaid};
 pub use machine::BETWEEN;
-pub use outcome::{Ending, Leaving, Rerun, Turn, Written};
+pub use outcome::{Changed, Ending, Leaving, Rerun, Turn, Written};
 pub use plan::{Passage, Plan, Point, Spot, Step};
 use progress::Progress;
 pub use scrutiny::{Definition, Origins, Position, Region, Structures};

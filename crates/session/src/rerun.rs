@@ -6,6 +6,7 @@ mod outcome;
 mod plan;
 
 pub use outcome::{
-    Accessed, Broken, Definition, Ending, Frame, Guarded, Left, Origins, Outcome, Output, Relaid, Switch, Thread,
+    Accessed, Broken, Changed, Definition, Ending, Frame, Guarded, Left, Origins, Outcome, Output, Relaid, Switch,
+    Thread,
 };
 pub use plan::{Layout, Memory, Passage, Plan, PlanError, Point, PolicyName, Space, Step};

@@ -30,6 +30,8 @@ A plan is a JSON file: {\"schema\": \"whodunit/plan/1\", \"steps\": [...]}, with
                                                  clock, or by thread, at (PLACE) and time
   {\"hold\": {\"thread\": 2, \"before\": PLACE,        keep a thread from running on until another one
     \"until\": {\"thread\": 1, \"passes\": PLACE}}}    has passed
+  {\"await\": {\"thread\": 2, \"before\": PLACE,       the same until another one has changed some memory
+    \"changed\": {\"address\": \"0x5a\", \"size\": 8}}}
   {\"run\": {\"thread\": 2, \"until\": {\"at\": PLACE}}} give a thread the turn, until it is there
   {\"flip\": {\"at\": PLACE}}                        let a conditional branch go the other way, once
   {\"suppress\": {\"at\": PLACE}}                    leave an instruction out, once

@@ -2,6 +2,7 @@
 
 use super::history::{Entry, History};
 use crate::predict::Held;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::stream::Thread;
 
 /// Of each piece of memory, so many patterns are told.
@@ -44,14 +45,28 @@ impl<'a> Candidate<'a> {
         format!("{first}{}2{}1", letter(self.interloper()), letter(self.last))
     }
 
+    /// Whether one thread's update is lost by another's, since it was made of what was read before: no program wants that.
+    pub fn is_lost_update(&self, history: &History) -> bool {
+        let (interloper, last) = (self.interloper(), self.last);
+        let is_between = |entry: &&Entry| interloper.number < entry.number && entry.number < last.number;
+        let since = history.entries.iter().filter(is_between).chain([last]);
+        let is_read_again = since.into_iter().any(|entry| entry.deed.thread == last.deed.thread && entry.reads);
+        self.first.is_some_and(|first| first.reads) && interloper.writes && last.writes && !is_read_again
+    }
+
+    /// The instructions that come in this order.
+    pub fn instructions(&self) -> (Option<u64>, u64, u64) {
+        (self.first.map(|first| first.deed.pc), self.interloper().deed.pc, self.last.deed.pc)
+    }
+
     /// Whether the order may be the matter. It may not where synchronisation leaves no other one, and hardly where two threads
-    /// ran the same statements one after the other.
-    fn is_likely(&self) -> bool {
+    /// ran the same statements one after the other, without loss.
+    fn is_likely(&self, history: &History) -> bool {
         let interloper = self.interloper();
         let (one, other) = (&interloper.deed, &self.last.deed);
         let is_taken_alike = |held: &Held| other.locks.iter().any(|same| same.taken.pc == held.taken.pc);
         let is_same = one.pc == other.pc || one.barred_by(other).is_some_and(is_taken_alike);
-        !interloper.is_before(self.last) && (self.is_race() || !is_same)
+        !interloper.is_before(self.last) && (self.is_race() || !is_same || self.is_lost_update(history))
     }
 }
 
@@ -59,9 +74,7 @@ impl<'a> Candidate<'a> {
 /// several times, the last time with this value counts.
 pub fn candidates(history: &History, thread: Thread, pc: u64, value: u64) -> Vec<Candidate<'_>> {
     let entries = &history.entries;
-    let is_meant = |entry: &Entry| entry.deed.thread == thread && entry.reads && entry.deed.pc == pc;
-    let with_value = entries.iter().rposition(|entry| is_meant(entry) && entry.deed.value == Some(value));
-    let Some(read) = with_value.or_else(|| entries.iter().rposition(is_meant)) else { return Vec::new() };
+    let Some(read) = meant(entries, thread, pc, value) else { return Vec::new() };
     let written = entries[..read].iter().rposition(|entry| entry.writes);
     let mut found: Vec<Candidate<'_>> = Vec::new();
     let is_foreign = |write: usize| entries[write].deed.thread != thread;
@@ -71,21 +84,67 @@ pub fn candidates(history: &History, thread: Thread, pc: u64, value: u64) -> Vec
         |candidate: &Candidate<'_>| candidate.interloper().writes || candidate.first.is_some_and(|first| first.writes);
     found.extend(written.and_then(|write| around(entries, write)).filter(matters));
     found.extend(too_soon(entries, read));
-    found.retain(Candidate::is_likely);
+    found.retain(|candidate| candidate.is_likely(history));
     found
 }
 
-/// Accesses of one thread between two of another that are not as if they had come before or after, the latest first.
+fn meant(entries: &[Entry], thread: Thread, pc: u64, value: u64) -> Option<usize> {
+    let is_meant = |entry: &Entry| entry.deed.thread == thread && entry.reads && entry.deed.pc == pc;
+    let with_value = entries.iter().rposition(|entry| is_meant(entry) && entry.deed.value == Some(value));
+    with_value.or_else(|| entries.iter().rposition(is_meant))
+}
+
+/// The read of a thread at an instruction, if nobody has written before: the thread may have come too early. What libraries wrote
+/// counts for nothing (an allocator clears a block), and neither does a read that an update begins with.
+pub fn unwritten(history: &History, thread: Thread, pc: u64, value: u64) -> Option<&Entry> {
+    let entries = &history.entries;
+    let read = meant(entries, thread, pc, value)?;
+    let is_own = |entry: &Entry| entry.deed.pc == entry.deed.place.pc;
+    let is_written = entries[..read].iter().any(|entry| entry.writes && is_own(entry));
+    let next = entries[read + 1..].iter().find(|entry| entry.deed.thread == thread);
+    let is_updated = entries[read].writes || next.is_some_and(|next| next.writes);
+    (!is_written && !is_updated && is_own(&entries[read])).then_some(&entries[read])
+}
+
+/// How many times the same instructions came in the order of a candidate, each time with another deed between.
+pub fn times(history: &History, candidate: &Candidate<'_>) -> usize {
+    let all = (0..history.entries.len()).filter_map(|last| around(&history.entries, last));
+    let same = all.filter(|other| other.instructions() == candidate.instructions());
+    same.map(|other| other.interloper().number).collect::<BTreeSet<u64>>().len()
+}
+
+/// Whether one of the accesses lacks a lock that most others to the same memory are made with.
+pub fn is_careless(history: &History, candidate: &Candidate<'_>) -> bool {
+    let mut holders: BTreeMap<u64, usize> = BTreeMap::new();
+    for held in history.entries.iter().flat_map(|entry| &entry.deed.locks) {
+        *holders.entry(held.object).or_default() += 1;
+    }
+    let usual = holders.into_iter().filter(|(_, count)| 2 * count > history.entries.len()).map(|(lock, _)| lock);
+    let told = || candidate.first.into_iter().chain([candidate.interloper(), candidate.last]);
+    let lacks = |lock: u64| told().any(|entry| !entry.deed.locks.iter().any(|held| held.object == lock));
+    usual.into_iter().any(lacks)
+}
+
+/// Accesses of one thread between two of another that are not as if they had come before or after, the latest first. Of what the
+/// other did afterwards, its first write counts, with which an update ends, or else the first read.
 pub fn patterns(history: &History) -> Vec<Candidate<'_>> {
     let entries = &history.entries;
-    let found = (0..entries.len()).rev().filter_map(|last| around(entries, last));
+    let all = (0..entries.len()).filter_map(|last| around(entries, last));
     let is_broken = |candidate: &Candidate<'_>| {
         let writes = candidate.interloper().writes;
         candidate.first.is_some_and(|first| {
             if writes { !(first.writes && candidate.last.writes) } else { first.writes && candidate.last.writes }
         })
     };
-    found.filter(|candidate| is_broken(candidate) && candidate.is_likely()).take(MOST_PATTERNS).collect()
+    let mut found: BTreeMap<(u64, Option<u64>), Candidate<'_>> = BTreeMap::new();
+    for candidate in all.filter(|candidate| is_broken(candidate) && candidate.is_likely(history)) {
+        let key = (candidate.interloper().number, candidate.first.map(|first| first.number));
+        let is_better = |known: &Candidate<'_>| candidate.last.writes && !known.last.writes;
+        if found.get(&key).is_none_or(is_better) {
+            found.insert(key, candidate);
+        }
+    }
+    found.into_values().rev().take(MOST_PATTERNS).collect()
 }
 
 /// A value that another thread wrote only after the read, which waited for it then.

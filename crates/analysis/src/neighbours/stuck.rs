@@ -45,6 +45,18 @@ pub fn ring(stuck: &[Stuck]) -> Vec<&Stuck> {
     Vec::new()
 }
 
+/// A thread that waits for something else than a lock while it holds one, and those that wait for that lock: whoever should
+/// wake it may be among them.
+pub fn blockade(stuck: &[Stuck]) -> Vec<&Stuck> {
+    let waits_for_lock = |one: &Stuck| stuck.iter().any(|other| one.wants(other).is_some());
+    let holders = stuck.iter().filter(|holder| !waits_for_lock(holder));
+    let mut blockades = holders.map(|holder| {
+        let waiting = stuck.iter().filter(|other| other.wants(holder).is_some());
+        std::iter::once(holder).chain(waiting).collect::<Vec<&Stuck>>()
+    });
+    blockades.find(|blockade| blockade.len() > 1).unwrap_or_default()
+}
+
 /// Keeps who holds which locks, and where they wait.
 pub struct Waiting {
     libraries: Libraries,
@@ -116,6 +128,17 @@ mod tests {
         assert_eq!(threads(&[joins.clone(), stuck(2, 0x200, &[0x100]), stuck(3, 0x100, &[0x200])]), [2, 3]);
         assert_eq!(threads(&[joins.clone(), stuck(2, 0x100, &[0x100])]), [2], "one that waits for itself");
         assert_eq!(threads(&[joins, stuck(2, 0x308, &[0x100]), stuck(3, 0x100, &[0x200])]), [] as [Thread; 0]);
+    }
+
+    #[test]
+    fn who_waits_with_a_lock_blocks_those_who_wait_for_it() {
+        let joins = stuck(1, 0x9000, &[0x100]);
+        let idle = stuck(5, 0x7000, &[]);
+        let all = [idle, stuck(2, 0x100, &[]), joins, stuck(3, 0x100, &[0x200])];
+        assert_eq!(ring(&all), [] as [&Stuck; 0]);
+        let threads: Vec<Thread> = blockade(&all).iter().map(|stuck| stuck.thread).collect();
+        assert_eq!(threads, [1, 2, 3]);
+        assert!(blockade(&all[..1]).is_empty(), "nobody waits for a lock");
     }
 
     #[test]

@@ -31,19 +31,47 @@ struct Run {
 pub struct Hold {
     pub thread: u32,
     before: Spot,
-    until: Passage,
+    until: Until,
     arrivals: Count,
     passages: u64,
     returns: Count,
-    /// The other thread has passed, or nobody waits for that any longer.
+    /// What was waited for has come, or nobody waits for it any longer.
     pub over: bool,
 }
 
+/// What a held thread waits for.
+enum Until {
+    Passage(Passage),
+    /// Another thread has changed this memory.
+    Changed(Range<u64>),
+}
+
 impl Hold {
+    fn new(thread: u32, before: &Spot, until: Until) -> Hold {
+        let (arrivals, returns) = (Count::default(), Count::default());
+        Hold { thread, before: before.clone(), until, arrivals, passages: 0, returns, over: false }
+    }
+
+    /// What a thread has to pass, if that is waited for.
+    fn passage_of(&self, thread: u32) -> Option<&Passage> {
+        match &self.until {
+            Until::Passage(passage) if passage.thread == thread && !self.over => Some(passage),
+            _ => None,
+        }
+    }
+
+    /// The memory that somebody else has to change, if that is waited for.
+    pub fn awaits(&self) -> Option<&Range<u64>> {
+        match &self.until {
+            Until::Changed(range) if !self.over => Some(range),
+            _ => None,
+        }
+    }
+
     /// The other thread has passed once more; tells whether that was what is waited for.
-    fn count_passage(&mut self) -> bool {
+    fn count_passage(&mut self, times: u64) -> bool {
         self.passages += 1;
-        self.over = self.passages >= self.until.spot.time;
+        self.over = self.passages >= times;
         self.over
     }
 }
@@ -151,17 +179,12 @@ impl Course {
         while let Some(step) = self.steps.front() {
             let (kind, thread, at, left) = match step {
                 Step::Hold { thread, before, until } => {
-                    let (before, until) = (before.clone(), until.clone());
-                    let (thread, arrivals) = (*thread, Count::default());
-                    self.holds.push(Hold {
-                        thread,
-                        before,
-                        until,
-                        arrivals,
-                        passages: 0,
-                        returns: Count::default(),
-                        over: false,
-                    });
+                    self.holds.push(Hold::new(*thread, before, Until::Passage(until.clone())));
+                    self.steps.pop_front();
+                    continue;
+                }
+                Step::Await { thread, before, changed } => {
+                    self.holds.push(Hold::new(*thread, before, Until::Changed(changed.clone())));
                     self.steps.pop_front();
                     continue;
                 }
@@ -299,10 +322,12 @@ impl Course {
     /// The thread has come back from a call. Tells whether somebody waited for just that.
     fn returned(&mut self, arrival: Arrival) -> bool {
         let mut any = false;
-        for hold in self.holds.iter_mut().filter(|hold| hold.until.thread == arrival.thread && !hold.over) {
-            if hold.until.returns.contains(&arrival.pc) && hold.returns.last != arrival.number {
+        for hold in &mut self.holds {
+            let Some(passage) = hold.passage_of(arrival.thread) else { continue };
+            if passage.returns.contains(&arrival.pc) && hold.returns.last != arrival.number {
+                let times = passage.spot.time;
                 hold.returns.last = arrival.number;
-                any |= hold.count_passage();
+                any |= hold.count_passage(times);
             }
         }
         any
@@ -328,9 +353,11 @@ impl Course {
     pub fn passed(&mut self, thread: u32) -> bool {
         let Some((pc, _)) = self.standing.remove(&thread) else { return false };
         let mut any = false;
-        for hold in self.holds.iter_mut().filter(|hold| hold.until.thread == thread && !hold.over) {
-            if hold.until.spot.addresses.contains(&pc) {
-                any |= hold.count_passage();
+        for hold in &mut self.holds {
+            let Some(Passage { spot, .. }) = hold.passage_of(thread) else { continue };
+            if spot.addresses.contains(&pc) {
+                let times = spot.time;
+                any |= hold.count_passage(times);
             }
         }
         any
@@ -414,6 +441,17 @@ mod tests {
         assert_eq!(course.due_at_place(1, 0x30, 0), Some(Due::Release));
         assert_eq!(course.due_at_place(1, 0x30, 0), None);
         assert!(course.holds[0].over);
+    }
+
+    #[test]
+    fn a_thread_waits_for_memory_until_that_is_over() {
+        let mut course = course(vec![Step::Await { thread: 2, before: spot(0x10, 1), changed: 0x500..0x508 }]);
+        assert_eq!(course.due_at_place(2, 0x10, 0), Some(Due::Hold(0)));
+        assert_eq!(course.due_at_place(1, 0x10, 0), None);
+        assert!(!course.passed(1), "nobody waits for a passage");
+        assert_eq!(course.holds[0].awaits(), Some(&(0x500..0x508)));
+        course.holds[0].over = true;
+        assert_eq!((course.due_at_place(2, 0x10, 0), course.holds[0].awaits()), (None, None));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //!
 //! Time is the run's own: it passes with the clocks of the threads, and to the next deadline when nobody can run.
 
+use super::awaited::Awaited;
 use super::course::{Course, Due};
 use super::futexes::Futexes;
 use super::kept::Kept;
 use super::layout::Laid;
 use super::machine::{Machine, Pending};
-use super::outcome::{Ending, Leaving, Rerun, Turn};
+use super::outcome::{Changed, Ending, Leaving, Rerun, Turn};
 use super::overlay::Overlay;
 use super::scrutiny::Scrutiny;
 use super::whatif::other_way;
@@ -65,6 +66,12 @@ pub struct Free {
     pub(super) mark: u64,
     /// Gets the turn next if it can run.
     pub(super) favoured: Option<u32>,
+    /// The last instruction that may have stored to what is watched, and its thread's clock.
+    pub(super) standing: (u64, u64),
+    /// Memory that held threads wait for.
+    pub(super) awaited: Vec<Awaited>,
+    /// Who has changed it.
+    pub(super) changed: Vec<Changed>,
     remarks: Vec<String>,
 }
 
@@ -82,6 +89,9 @@ impl Free {
             spent: 0,
             mark,
             favoured: None,
+            standing: (0, 0),
+            awaited: Vec::new(),
+            changed: Vec::new(),
             remarks: Vec::new(),
         }
     }
@@ -280,7 +290,9 @@ impl Run<'_> {
 
     /// A thread has run the instruction that it stood at. Tells whether the turn changed hands for that.
     pub fn passed(&mut self, thread: u32) -> bool {
-        self.course.passed(thread) && self.release()
+        let has_passed = self.course.passed(thread);
+        let is_changed = !self.free.changed.is_empty();
+        (has_passed || is_changed) && self.release()
     }
 
     /// Gives the turn to a thread whose hold is over: what it does matters most right after what it waited for. False
@@ -345,6 +357,7 @@ impl Run<'_> {
             spent: self.free.spent,
             origins: self.scrutiny.told(self.machine.current),
             relaid: self.laid.as_mut().and_then(|laid| laid.told()),
+            changed: std::mem::take(&mut self.free.changed),
             remarks: [std::mem::take(&mut self.free.remarks), self.scrutiny.take_remarks()].concat(),
         };
         end(self.engine, &rerun)

@@ -218,14 +218,18 @@ impl Run<'_> {
 impl super::Replay {
     /// The thread is about to run an instruction that may store to what is watched.
     pub fn watched(&self, context: &Context) {
-        self.state().note_standing(context.pc);
+        self.state().note_standing(context);
     }
 }
 
 impl State {
-    fn note_standing(&mut self, pc: u64) {
-        if let Some(laid) = self.what_if.as_mut().and_then(|what_if| what_if.laid.as_mut()) {
-            laid.standing = pc;
+    fn note_standing(&mut self, context: &Context) {
+        let Some(what_if) = &mut self.what_if else { return };
+        if let Some(laid) = &mut what_if.laid {
+            laid.standing = context.pc;
+        }
+        if let Some(free) = &mut what_if.free {
+            free.standing = (context.pc, context.clock());
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Rerun {
     pub origins: Option<Origins>,
     /// What another layout has shown, if the plan has one.
     pub relaid: Option<Relaid>,
+    /// Who changed memory that held threads waited for.
+    pub changed: Vec<Changed>,
     /// What did not go as the plan has it.
     pub remarks: Vec<String>,
 }
@@ -62,6 +64,14 @@ pub struct Leaving {
 pub struct Written {
     pub descriptor: i32,
     pub bytes: Vec<u8>,
+}
+
+/// A thread ran an instruction that changed what another one waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub thread: u32,
+    pub clock: u64,
+    pub pc: u64,
 }
 
 /// The turn went from a thread to another.

@@ -28,6 +28,8 @@ pub enum Step {
     Run { thread: u32, until: Option<Point> },
     /// From now on, keep a thread from running on at a spot until another one has passed its own.
     Hold { thread: u32, before: Spot, until: Passage },
+    /// From now on, keep a thread from running on at a spot until another one has changed some memory.
+    Await { thread: u32, before: Spot, changed: Range<u64> },
     /// From now on, let the conditional branch at the spot go the other way, once.
     Flip { thread: Option<u32>, at: Spot },
     /// From now on, leave the instruction at the spot out, so many times; with its dependents, also all that depends on its
@@ -128,6 +130,7 @@ impl Step {
                 point.spot().into_iter().collect()
             }
             Step::Hold { before, until, .. } => vec![before, &until.spot],
+            Step::Await { before, .. } => vec![before],
             Step::Flip { at, .. } | Step::Suppress { at, .. } => vec![at],
             Step::Run { until: None, .. }
             | Step::Schedule(_)

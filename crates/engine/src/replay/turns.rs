@@ -11,6 +11,9 @@ use sched::{Passed, Reason, SwitchPoint, ThreadId};
 const TICK: u64 = 10;
 /// A held thread waits for so many events of the others at most, so that no plan hangs.
 const PATIENCE: u64 = 50_000_000;
+/// What it counts for, in events, that everybody sleeps: a thread that only looks in now and then (at a progress, say) would
+/// else keep held ones waiting for a very long time.
+const IDLENESS: u64 = 20_000;
 
 impl Run<'_> {
     /// Gives the turn to whoever is to run next.
@@ -107,6 +110,7 @@ impl Run<'_> {
         };
         if let Some(first) = self.free.statuses.values().filter_map(deadline).min() {
             self.free.time = self.free.time.max(first);
+            self.free.spent += IDLENESS;
             return true;
         }
         let held = self.free.statuses.iter().find_map(|(&thread, status)| match *status {

@@ -75,6 +75,7 @@ impl State {
     pub(super) fn pass(&mut self, engine: &Engine, context: &mut Context, thread: u32) -> bool {
         if let Some(mut run) = self.free_run(engine, context) {
             run.look_at_watched();
+            run.look_at_awaited(thread);
             return run.passed(thread);
         }
         if let Some(what_if) = &mut self.what_if {
@@ -180,6 +181,7 @@ impl State {
         if let Some(mut run) = self.free_run(engine, context) {
             run.begin();
             run.lay_out();
+            run.watch_awaited();
         }
     }
 
@@ -258,6 +260,7 @@ fn as_recorded(machine: &Machine, what_if: &mut WhatIf, context: &Context, endin
         turns: Vec::new(),
         spent: 0,
         relaid: None,
+        changed: Vec::new(),
         remarks: what_if.scrutiny.take_remarks(),
     }
 }

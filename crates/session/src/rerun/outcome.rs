@@ -27,8 +27,19 @@ pub struct Outcome {
     /// What another layout of memory has shown, if the plan has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relaid: Option<Relaid>,
+    /// Who changed memory that held threads waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<Changed>,
     /// What did not go as the plan has it.
     pub remarks: Vec<String>,
+}
+
+/// A thread ran an instruction that changed what another one waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    pub thread: u32,
+    pub clock: u64,
+    pub pc: String,
 }
 
 /// What was moved, and whose guards were written to.

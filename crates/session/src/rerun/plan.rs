@@ -40,6 +40,14 @@ pub enum Step {
         time: u64,
         until: Passage,
     },
+    /// Keep a thread from running on at a place until another one has changed some memory.
+    Await {
+        thread: u32,
+        before: String,
+        #[serde(default = "once")]
+        time: u64,
+        changed: Memory,
+    },
     /// Let the conditional branch at a place go the other way, once.
     Flip {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,6 +269,13 @@ impl Step {
                 return wrong("`hold` waits for another thread, and names the same one twice");
             }
             Step::Hold { time, until, .. } => [*time, until.time],
+            Step::Await { changed, .. } if changed.range().is_none() => {
+                return wrong("`changed` is memory, told by an `address` in hexadecimal and a `size`");
+            }
+            Step::Await { changed, .. } if changed.size >= MOST_SOUGHT => {
+                return wrong("a change of less than a megabyte can be waited for");
+            }
+            Step::Await { time, .. } => [*time, 1],
             Step::Suppress { thread: None, clock: Some(_), .. } => {
                 return wrong("a `clock` is one of a `thread`, which is missing");
             }

@@ -2,7 +2,7 @@
 
 use crate::rerun::outcomes;
 use crate::study::entrances::{Arrival, TakenLock};
-use session::rerun::{Left, Passage, Plan, Point, Step};
+use session::rerun::{Passage, Plan, Step};
 use std::collections::BTreeSet;
 
 /// An access of a thread: its instruction, or the call of a library that makes it.
@@ -62,19 +62,6 @@ fn one_behind_another(acts: &[Act], threads: &BTreeSet<u32>) -> Vec<(u32, Plan)>
 pub fn in_order(acts: &[Act]) -> Plan {
     let changes = acts.windows(2).filter(|acts| acts[0].thread != acts[1].thread);
     plan(changes.map(|acts| hold(&acts[1], &acts[0])).collect())
-}
-
-/// Leaves the recording at the same point and changes nothing else: whatever this does to a run, the order of the acts has
-/// no part in it.
-pub fn without_the_order(left: &Left) -> Plan {
-    let point = Point {
-        thread: Some(left.thread),
-        clock: Some(left.clock),
-        at: Some(left.pc.clone()),
-        time: 1,
-        ..Point::default()
-    };
-    plan(vec![Step::Follow(point)])
 }
 
 fn hold(held: &Act, other: &Act) -> Step {

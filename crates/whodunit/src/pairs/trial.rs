@@ -6,7 +6,7 @@
 
 use super::Case;
 use super::hearing::Source;
-use super::plans::{Act, apart, in_order, without_the_order};
+use super::plans::{Act, apart, in_order};
 use crate::hunt::Ground;
 use crate::progress::Line;
 use crate::rerun::{self, outcomes};
@@ -109,7 +109,7 @@ impl<'a> Trials<'a> {
         let Some(left) = outcome.left.as_ref().filter(|_| self.has_failed(outcome) == Some(has_failed)) else {
             return false;
         };
-        let counterpart = rerun::carry_out(folder, log, &without_the_order(left));
+        let counterpart = rerun::carry_out(folder, log, &outcomes::counterpart(left));
         counterpart.is_ok_and(|counterpart| self.has_failed(&counterpart) == Some(!has_failed))
     }
 

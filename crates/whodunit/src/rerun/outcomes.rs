@@ -4,7 +4,7 @@
 use super::carry_out;
 use crate::recordings::Trouble;
 use crate::show::Recorded;
-use session::rerun::{Ending, Frame, Outcome, Passage, Plan, Step};
+use session::rerun::{Ending, Frame, Left, Outcome, Passage, Plan, Point, Step};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::Recording;
@@ -28,6 +28,23 @@ pub fn recorded(folder: &Path, log: u32) -> Result<Outcome, Trouble> {
     let until = Passage { thread: 2, passes: NOWHERE.to_owned(), time: 1 };
     let idle = Plan::new(vec![Step::Hold { thread: 1, before: NOWHERE.to_owned(), time: 1, until }]);
     carry_out(folder, log, &idle)
+}
+
+/// A run that leaves the recording where another one did and changes nothing else: whatever this does to the run, the order
+/// that the other one has brought about has no part in it.
+pub fn counterpart(left: &Left) -> Plan {
+    Plan { limit: Some(LIMIT), ..Plan::new(vec![leaving_at(left)]) }
+}
+
+/// Does as recorded up to where another run has left the recording.
+pub fn leaving_at(left: &Left) -> Step {
+    Step::Follow(Point {
+        thread: Some(left.thread),
+        clock: Some(left.clock),
+        at: Some(left.pc.clone()),
+        time: 1,
+        ..Point::default()
+    })
 }
 
 /// Whether both ended in the same way and wrote the same.
@@ -113,7 +130,7 @@ pub fn failing_frame(outcome: &Outcome) -> Option<Place> {
 /// An outcome for tests, of a run that left its recording.
 #[cfg(test)]
 pub fn made_up(ending: Ending, text: &str) -> Outcome {
-    use session::rerun::{Left, Output};
+    use session::rerun::Output;
     Outcome {
         schema: Outcome::SCHEMA.to_owned(),
         ending,
@@ -127,6 +144,7 @@ pub fn made_up(ending: Ending, text: &str) -> Outcome {
         spent: 1,
         origins: None,
         relaid: None,
+        changed: Vec::new(),
         remarks: Vec::new(),
     }
 }

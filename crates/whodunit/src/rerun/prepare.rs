@@ -45,6 +45,11 @@ impl Preparing {
                 before: self.spot(before, *time, 0, Meaning::Start)?,
                 until: self.passage(until)?,
             },
+            Step::Await { thread, before, time, changed } => engine::Step::Await {
+                thread: self.thread(*thread)?,
+                before: self.spot(before, *time, 0, Meaning::Start)?,
+                changed: changed.range().ok_or("the plan waits for memory that is none")?,
+            },
             Step::Flip { thread, at, time } => {
                 engine::Step::Flip { thread: self.any_thread(*thread)?, at: self.spot(at, *time, 0, Meaning::Branch)? }
             }

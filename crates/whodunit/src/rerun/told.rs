@@ -6,7 +6,8 @@ use program::copies::Copies;
 use program::symbols::SourceFrame;
 use program::unwind::{CodeAddress, CodeAddressKind};
 use session::rerun::{
-    Accessed, Broken, Definition, Ending, Frame, Guarded, Left, Origins, Outcome, Output, Relaid, Switch, Thread,
+    Accessed, Broken, Changed, Definition, Ending, Frame, Guarded, Left, Origins, Outcome, Output, Relaid, Switch,
+    Thread,
 };
 use std::sync::Arc;
 
@@ -42,8 +43,13 @@ pub fn told(rerun: &Rerun, copies: &Arc<Copies>, is_brief: bool) -> Outcome {
         spent: rerun.spent,
         origins: rerun.origins.as_ref().map(told_origins),
         relaid: rerun.relaid.as_ref().map(told_layout),
+        changed: rerun.changed.iter().map(told_change).collect(),
         remarks: rerun.remarks.clone(),
     }
+}
+
+fn told_change(changed: &engine::Changed) -> Changed {
+    Changed { thread: changed.thread, clock: changed.clock, pc: format!("{:#x}", changed.pc) }
 }
 
 fn told_layout(relaid: &engine::Relaid) -> Relaid {

@@ -4,7 +4,9 @@
 //! which of these accesses may have come in the wrong order (`analysis::neighbours`). Each such order is changed in what-if
 //! runs (`orders`, `trial`); where that makes the failure go away, the order is the cause (`telling`).
 
+mod control;
 mod deadlock;
+mod early;
 mod orders;
 mod readers;
 mod telling;
@@ -21,20 +23,21 @@ use crate::study::predict::Known;
 use crate::study::{Study, neighbours};
 use crate::why::endings::ABORT;
 use crate::why::sites::Sites;
-use analysis::neighbours::{Candidate, History, Watched, candidates, joined, patterns};
+use analysis::neighbours::{Candidate, History, Watched, candidates, is_careless, joined, patterns};
 use analysis::predict::Explored;
 use analysis::races::Instance;
 use analysis::races::Suspects;
 use readers::Reader;
 use session::rerun::{Ending, Outcome};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 use telling::Case;
 use trace::finding::{Finding, Findings};
 use trial::Court;
 
-/// So many candidates are tried out.
+/// So many candidates are tried out; after the first, so many at a time.
 const MOST_TRIED: usize = 12;
+const AT_A_TIME: usize = 2;
 /// So much contended memory is watched besides, in pieces of this size.
 const MOST_WORDS: usize = 256;
 const WORD: u64 = 8;
@@ -70,6 +73,8 @@ pub struct Examiner<'a> {
     sites: &'a Sites,
     court: Court<'a>,
     known: Known,
+    /// How many orders were tried.
+    n_runs: Cell<usize>,
     /// What is synchronisation and what is contended, once somebody has looked.
     explored: OnceCell<Explored>,
 }
@@ -80,7 +85,8 @@ impl<'a> Examiner<'a> {
         let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
         let names = Names::new(subject.recorded.space.clone(), naming);
         let known = known(&passes(subject, &names));
-        Examiner { subject, names, sites, court: Court::new(subject, ending), known, explored: OnceCell::new() }
+        let court = Court { folder: subject.recording.folder(), log: subject.log, recorded: ending, expected: None };
+        Examiner { subject, names, sites, court, known, n_runs: Cell::new(0), explored: OnceCell::new() }
     }
 
     /// The same of one that wrote something else than it should have.
@@ -98,7 +104,11 @@ impl<'a> Examiner<'a> {
     }
 
     fn examined(&self, finding: Option<Finding>, is_proved: bool) -> Examined {
-        Examined { finding, is_proved, n_runs: self.court.n_runs() }
+        Examined { finding, is_proved, n_runs: self.n_runs.get() }
+    }
+
+    fn count_run(&self) {
+        self.n_runs.set(self.n_runs.get() + 1);
     }
 
     /// A run that crashed. What a check noticed in the end may have gone wrong long before.
@@ -118,7 +128,11 @@ impl<'a> Examiner<'a> {
         // What the C library keeps to itself is its own affair.
         readers.retain(|reader| !self.names.is_in_c_library(reader.watched.address));
         let histories = self.histories(readers.iter().map(|reader| reader.watched).collect())?;
-        Ok(self.try_out(likely(&readers, &histories), failed))
+        let examined = self.try_out(likely(&readers, &histories), failed);
+        if examined.is_proved {
+            return Ok(examined);
+        }
+        Ok(self.too_early(&readers, &histories, failed).unwrap_or(examined))
     }
 
     /// Around all that races, which may have kept a thread from what the failure misses.
@@ -132,16 +146,21 @@ impl<'a> Examiner<'a> {
         Ok(self.try_out(unserial(&histories), outcome))
     }
 
-    fn try_out(&self, found: Vec<(&History, Candidate<'_>)>, outcome: &Outcome) -> Examined {
+    fn try_out(&self, mut found: Vec<(&History, Candidate<'_>)>, outcome: &Outcome) -> Examined {
         let mut suspected = None;
-        for (history, candidate) in found.iter().take(MOST_TRIED) {
-            let tried = self.court.try_out(candidate);
-            let told = || telling::finding(&Case { history, candidate, tried: &tried, outcome }, &self.bench());
-            if tried.is_proved() {
-                return self.examined(Some(told()), true);
-            }
-            if suspected.is_none() && tried.best().is_some() {
-                suspected = Some(told());
+        found.truncate(MOST_TRIED);
+        // Most often the first one is it, and the others need not be tried.
+        let (first, others) = found.split_at(found.len().min(1));
+        for lot in first.chunks(1).chain(others.chunks(AT_A_TIME)) {
+            for ((history, candidate), tried) in lot.iter().zip(self.court.try_all(lot)) {
+                self.n_runs.set(self.n_runs.get() + tried.n_runs);
+                let told = || telling::finding(&Case { history, candidate, tried: &tried, outcome }, &self.bench());
+                if tried.is_proved() {
+                    return self.examined(Some(told()), true);
+                }
+                if suspected.is_none() && tried.best().is_some() {
+                    suspected = Some(told());
+                }
             }
         }
         self.examined(suspected, false)
@@ -191,17 +210,31 @@ fn likely<'a>(readers: &[Reader], histories: &'a [History]) -> Vec<(&'a History,
             }
         }
     }
+    likeliest_first(&mut found);
     found
 }
 
-/// What is not as if one thread had come after the other; of the same instructions, the latest times.
+/// Each order of instructions comes once before any twice.
+fn likeliest_first(found: &mut [(&History, Candidate<'_>)]) {
+    let mut times: BTreeMap<(Option<u64>, u64, u64), usize> = BTreeMap::new();
+    found.sort_by_cached_key(|(_, candidate)| {
+        let time = times.entry(candidate.instructions()).or_default();
+        *time += 1;
+        *time
+    });
+}
+
+/// What is not as if one thread had come after the other, first where somebody left out a lock; of the same instructions, the
+/// latest times.
 fn unserial(histories: &[History]) -> Vec<(&History, Candidate<'_>)> {
     let mut times: BTreeMap<(u64, u64), usize> = BTreeMap::new();
     let all = histories.iter().flat_map(|history| patterns(history).into_iter().map(move |found| (history, found)));
-    all.filter(|(_, candidate)| {
+    let latest = all.filter(|(_, candidate)| {
         let time = times.entry((candidate.interloper().deed.pc, candidate.last.deed.pc)).or_default();
         *time += 1;
         *time <= MOST_TIMES
-    })
-    .collect()
+    });
+    let mut latest: Vec<(&History, Candidate<'_>)> = latest.collect();
+    latest.sort_by_key(|(history, candidate)| !is_careless(history, candidate));
+    latest
 }

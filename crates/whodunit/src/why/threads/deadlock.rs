@@ -6,7 +6,7 @@ use crate::predict::plans::NEVER;
 use crate::recordings::Trouble;
 use crate::rerun::{carry_out, outcomes};
 use crate::study::Study;
-use analysis::neighbours::{Stuck, ring};
+use analysis::neighbours::{Stuck, blockade, ring};
 use analysis::predict::Held;
 use session::rerun::{Ending, Outcome, Passage, Plan, Point, Step};
 use std::collections::BTreeSet;
@@ -30,8 +30,10 @@ impl Examiner<'_> {
     fn deadlock(&self, outcome: &Outcome) -> Result<Examined, Trouble> {
         let stuck: Vec<Stuck> = self.passes().ask(Study::Waiting(self.known.libraries.clone()))?;
         let ring = ring(&stuck);
-        if !ring.is_empty() {
-            return Ok(self.told_ring(&ring));
+        let blockade = if ring.is_empty() { blockade(&stuck) } else { ring.clone() };
+        let told = self.told_ring(&blockade);
+        if told.is_proved {
+            return Ok(told);
         }
         for waiting in stuck.iter().filter(|waiting| waiting.call.pc != 0) {
             let Some(before) = self.before_the_wait(waiting) else { continue };
@@ -40,7 +42,7 @@ impl Examiner<'_> {
                 return Ok(examined);
             }
         }
-        Ok(self.examined(None, false))
+        Ok(if ring.is_empty() { self.examined(None, false) } else { told })
     }
 
     /// The run up to where a thread waits for ever, with its data followed.
@@ -56,7 +58,8 @@ impl Examiner<'_> {
     fn told_ring(&self, ring: &[&Stuck]) -> Examined {
         let trials = ring.iter().filter_map(|stuck| {
             let plan = late(stuck, self.held(ring, stuck)?, ring)?;
-            Some((stuck.thread, self.court.run_to_the_end(plan)?))
+            self.count_run();
+            Some((stuck.thread, self.court.run(plan)?))
         });
         let proof = trials.into_iter().find(|(_, trial)| trial.effect == Effect::Gone);
         let is_proved = proof.is_some();
@@ -70,11 +73,7 @@ impl Examiner<'_> {
 
     fn ring_finding(&self, ring: &[&Stuck], proof: Option<(u32, Trial)>) -> Finding {
         let numbers: BTreeSet<u32> = ring.iter().map(|stuck| stuck.thread).collect();
-        let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        let title = match names.as_slice() {
-            [only] => format!("thread {only} waits for a lock that it holds"),
-            several => format!("threads {} wait for each other's locks", several.join(", ")),
-        };
+        let title = title(ring);
         let plan = proof.as_ref().map(|(_, trial)| &trial.plan);
         let mut finding = match plan {
             Some(plan) => Finding::proved(Class::Deadlock, &title, &self.subject.command(plan)),
@@ -98,9 +97,12 @@ impl Examiner<'_> {
 
     fn tell_stuck(&self, ring: &[&Stuck], stuck: &Stuck, finding: &mut Finding) {
         let waited = ring.iter().find_map(|other| Some((other.thread, stuck.wants(other)?)));
-        let lock = waited.map_or_else(|| "a lock".to_owned(), |(_, held)| self.lock_name(held));
         let place = self.waiting_place(stuck);
-        let text = format!("waits for {lock}");
+        let text = match (waited, self.held(ring, stuck)) {
+            (Some((_, held)), _) => format!("waits for {}", self.lock_name(held)),
+            (None, Some(held)) => format!("waits while it holds {}", self.lock_name(held)),
+            (None, None) => "waits for a lock".to_owned(),
+        };
         finding.causes.push(Cause { place, thread: Some(stuck.thread), text });
         let bench = self.bench();
         let locks = Some(stuck.locks.iter().map(|held| bench.lock(held)).collect());
@@ -120,7 +122,9 @@ impl Examiner<'_> {
             text: format!("takes {}", self.lock_name(held)),
             guilty: true,
         });
-        let waits = taken.iter().map(|(stuck, _)| Told {
+        let holders = taken.iter().map(|(stuck, _)| *stuck);
+        let others = ring.iter().filter(|stuck| self.held(ring, stuck).is_none()).copied();
+        let waits = holders.chain(others).map(|stuck| Told {
             thread: stuck.thread,
             place: self.waiting_place(stuck),
             text: match ring.iter().find_map(|other| Some((other.thread, stuck.wants(other)?))) {
@@ -138,6 +142,23 @@ impl Examiner<'_> {
 
     fn lock_name(&self, held: &Held) -> String {
         self.names.lock(held.object).unwrap_or_else(|| format!("the lock at {:#x}", held.object))
+    }
+}
+
+/// A ring waits for locks of its own; of a blockade, the first holds the lock.
+fn title(ring: &[&Stuck]) -> String {
+    let is_waiting = |stuck: &Stuck| ring.iter().any(|other| stuck.wants(other).is_some());
+    let named = |threads: &[&Stuck]| {
+        let numbers: BTreeSet<u32> = threads.iter().map(|stuck| stuck.thread).collect();
+        let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        if names.len() == 1 { format!("thread {}", names[0]) } else { format!("threads {}", names.join(", ")) }
+    };
+    match ring {
+        [only] => format!("{} waits for a lock that it holds", named(&[only])),
+        [holder, others @ ..] if !is_waiting(holder) => {
+            format!("{} waits while it holds a lock that is waited for by {}", named(&[holder]), named(others))
+        }
+        several => format!("{} wait for each other's locks", named(several)),
     }
 }
 

@@ -2,9 +2,11 @@
 
 use crate::predict::plans::{NEVER, entrance, hold, plan};
 use crate::predict::verdicts::is_behind;
-use analysis::neighbours::{Candidate, Entry};
+use crate::rerun::outcomes;
+use analysis::neighbours::{Candidate, Entry, History};
 use analysis::predict::{Deed, Place};
-use session::rerun::Plan;
+use session::rerun::{Memory, Plan, Step};
+use std::collections::BTreeMap;
 
 /// What the other thread did comes after all of the first's: the simplest plan first.
 pub fn after(candidate: &Candidate<'_>) -> Vec<Plan> {
@@ -37,11 +39,46 @@ pub fn before(candidate: &Candidate<'_>) -> Vec<Plan> {
     places.into_iter().filter_map(|place| plan([Some(hold(&first.deed, place, (&end.deed, passing(end))))])).collect()
 }
 
+/// An order that came about several times does so no more: each thread that takes part begins when the one before it is done.
+pub fn one_by_one(history: &History, candidate: &Candidate<'_>) -> Option<Plan> {
+    let told = candidate.first.into_iter().chain([candidate.interloper(), candidate.last]);
+    let instructions: Vec<u64> = told.map(|entry| entry.deed.pc).collect();
+    let mut begins: BTreeMap<u32, &Entry> = BTreeMap::new();
+    for entry in history.entries.iter().filter(|entry| instructions.contains(&entry.deed.pc)) {
+        begins.entry(entry.deed.thread).or_insert(entry);
+    }
+    let mut begins: Vec<&Entry> = begins.into_values().collect();
+    begins.sort_by_key(|begin| begin.number);
+    let first = begins.first()?;
+    let late = begins.iter().skip(1).map(|begin| hold(&begin.deed, outermost(&begin.deed), (&first.deed, NEVER)));
+    let steps: Vec<Step> = late.collect();
+    (!steps.is_empty()).then(|| Plan { limit: Some(outcomes::LIMIT), ..Plan::new(steps) })
+}
+
+/// A read comes when another thread has changed what it reads.
+pub fn when_changed(read: &Entry, history: &History) -> Vec<Plan> {
+    let (address, size) = (format!("{:#x}", history.watched.address), history.watched.size);
+    let until = |place: Place| Step::Await {
+        thread: read.deed.thread,
+        before: format!("{:#x}", place.pc),
+        time: place.time,
+        changed: Memory { address: address.clone(), size },
+    };
+    let mut places = vec![read.deed.place, outermost(&read.deed)];
+    places.dedup();
+    places.into_iter().filter_map(|place| plan([Some(until(place))])).collect()
+}
+
+/// Where a thread has no lock yet.
+fn outermost(deed: &Deed) -> Place {
+    let first = deed.locks.iter().min_by_key(|held| held.section).map(|held| held.taken);
+    first.filter(|taken| taken.pc != 0).unwrap_or(deed.place)
+}
+
 /// Where a thread can be held: with no lock that the other needs for its deed, or with no lock at all.
 fn entrances(deed: &Deed, other: &Deed) -> Vec<Place> {
     let nearest = entrance(deed, other);
-    let outermost = deed.locks.iter().min_by_key(|held| held.section).map(|held| held.taken);
-    let outermost = outermost.filter(|taken| taken.pc != 0 && *taken != nearest);
+    let outermost = Some(outermost(deed)).filter(|place| *place != nearest && *place != deed.place);
     std::iter::once(nearest).chain(outermost).collect()
 }
 

@@ -34,7 +34,9 @@ pub fn finding(case: &Case<'_>, bench: &Bench<'_>) -> Finding {
     };
     let told = |entry: &Entry| deed(entry, names.of(entry));
     let between = if candidate.joins.is_some() { candidate.between.clone() } else { vec![candidate.interloper()] };
-    for entry in between.into_iter().chain([candidate.last]).chain(candidate.first) {
+    // Who uses a block that was given back is wrong, whatever it did to the block before.
+    let first = candidate.first.filter(|_| !candidate.interloper().is_release);
+    for entry in between.into_iter().chain([candidate.last]).chain(first) {
         let place = own_place(entry, bench);
         finding.causes.push(Cause { place, thread: Some(entry.deed.thread), text: told(entry) });
     }
@@ -186,6 +188,7 @@ fn grounds(candidate: &Candidate<'_>, tried: &Tried) -> Vec<String> {
     }];
     grounds.push(match tried.class {
         Class::DataRace => "Nothing orders them.".to_owned(),
+        Class::OrderViolation if tried.waits_for_a_change() => "Nothing makes the reader wait.".to_owned(),
         _ => "They are synchronised, and may come in any order.".to_owned(),
     });
     let other = candidate.interloper().deed.thread;
@@ -200,6 +203,11 @@ fn grounds(candidate: &Candidate<'_>, tried: &Tried) -> Vec<String> {
         };
         grounds.push(format!("With what thread {other} does {when} the others, in a what-if run, {came}."));
     }
+    grounds.extend(match tried.control {
+        Some(control) => Some(control.text()),
+        None if tried.is_gone() => Some("It does so, too, when nobody is held from the same point on.".to_owned()),
+        None => None,
+    });
     grounds
 }
 

@@ -1,11 +1,12 @@
 //! Tries other orders out: what-if runs of the recording, and whether the failure is gone.
 
+use super::control::Control;
 use super::orders;
-use crate::races::Subject;
 use crate::rerun::{carry_out, outcomes};
-use analysis::neighbours::Candidate;
+use analysis::neighbours::{Candidate, History, times};
 use session::rerun::{Ending, Outcome, Plan};
 use std::cell::Cell;
+use std::path::Path;
 use trace::finding::Class;
 
 /// What became of the failure.
@@ -32,43 +33,103 @@ pub struct Tried {
     /// With them before.
     pub before: Option<Trial>,
     pub class: Class,
+    /// How many orders were tried.
+    pub n_runs: usize,
+    /// What shows that nothing but the order made the failure go away.
+    pub control: Option<Control>,
 }
 
 impl Tried {
     /// The trial that shows the failure gone, or at least the program beyond it.
     pub fn best(&self) -> Option<&Trial> {
-        let trials = || self.after.iter().chain(&self.before);
-        let with = |effect| trials().find(|trial| trial.effect == effect);
+        let with = |effect| self.trials().find(|trial| trial.effect == effect);
         with(Effect::Gone).or_else(|| with(Effect::Open))
     }
 
+    pub fn trials(&self) -> impl Iterator<Item = &Trial> {
+        self.after.iter().chain(&self.before)
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.trials().any(|trial| trial.effect == Effect::Gone)
+    }
+
+    /// Whether the other order is that a read came when another thread had written.
+    pub fn waits_for_a_change(&self) -> bool {
+        self.trials().any(|trial| !trial.outcome.changed.is_empty())
+    }
+
     pub fn is_proved(&self) -> bool {
-        self.best().is_some_and(|trial| trial.effect == Effect::Gone)
+        self.is_gone() && self.control.is_some()
     }
 }
 
+/// Runs plans and tells what became of the failure.
 pub struct Court<'a> {
-    subject: &'a Subject<'a>,
-    recorded: Ending,
+    pub folder: &'a Path,
+    pub log: u32,
+    pub recorded: Ending,
     /// What it should have written, if that is how it failed.
     pub expected: Option<String>,
+}
+
+impl Court<'_> {
+    /// Tries candidates out at the same time; the answers come in their order.
+    pub fn try_all(&self, lot: &[(&History, Candidate<'_>)]) -> Vec<Tried> {
+        std::thread::scope(|scope| {
+            let started = lot.iter().map(|(history, candidate)| scope.spawn(|| self.try_out(history, candidate)));
+            let started: Vec<_> = started.collect();
+            let ended = started.into_iter().map(|thread| thread.join());
+            ended.map(|tried| tried.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    }
+
+    fn try_out(&self, history: &History, candidate: &Candidate<'_>) -> Tried {
+        let trials = Trials { court: self, n_runs: Cell::new(0) };
+        let tried = trials.of(history, candidate);
+        let control = self.control(candidate, &tried);
+        Tried { control, ..tried }
+    }
+
+    /// A run that cannot be made shows nothing.
+    pub fn run(&self, plan: Plan) -> Option<Trial> {
+        let outcome = carry_out(self.folder, self.log, &plan).ok()?;
+        let effect = self.effect(&outcome);
+        Some(Trial { plan, outcome, effect })
+    }
+
+    fn effect(&self, outcome: &Outcome) -> Effect {
+        match &self.expected {
+            Some(expected) => effect_on_output(expected, outcome),
+            None => effect(&self.recorded, outcome),
+        }
+    }
+}
+
+/// The trials of one candidate.
+struct Trials<'c, 'a> {
+    court: &'c Court<'a>,
     n_runs: Cell<usize>,
 }
 
-impl<'a> Court<'a> {
-    pub fn new(subject: &'a Subject<'a>, recorded: Ending) -> Court<'a> {
-        Court { subject, recorded, expected: None, n_runs: Cell::new(0) }
-    }
-
-    pub fn n_runs(&self) -> usize {
-        self.n_runs.get()
-    }
-
-    /// Both other orders; of a race, one without the failure is enough.
-    pub fn try_out(&self, candidate: &Candidate<'_>) -> Tried {
-        let after = self.first_good(orders::after(candidate));
+impl Trials<'_, '_> {
+    /// All of its occurrences at once if there are several; else both other orders, and of a race, one without the failure is
+    /// enough.
+    fn of(&self, history: &History, candidate: &Candidate<'_>) -> Tried {
+        let is_apart = candidate.is_race() || candidate.is_lost_update(history);
+        if is_apart
+            && times(history, candidate) > 1
+            && let Some(apart) = self.one_by_one(history, candidate)
+        {
+            let class = if candidate.is_race() { Class::DataRace } else { Class::AtomicityViolation };
+            return self.tried(Some(apart), None, class);
+        }
+        // Whom another thread forestalled may come to the same memory again.
+        let is_forestalled = candidate.first.is_none() && candidate.interloper().writes;
+        let at_last = if is_forestalled { self.at_last(candidate) } else { None };
+        let after = at_last.or_else(|| self.first_good(orders::after(candidate)));
         if candidate.is_race() && is_gone(&after) {
-            return Tried { after, before: None, class: Class::DataRace };
+            return self.tried(after, None, Class::DataRace);
         }
         let before = self.first_good(orders::before(candidate));
         let class = match (is_gone(&after), is_gone(&before)) {
@@ -77,11 +138,24 @@ impl<'a> Court<'a> {
             _ => Class::OrderViolation,
         };
         if is_gone(&after) || is_gone(&before) {
-            return Tried { after, before, class };
+            return self.tried(after, before, class);
         }
-        let at_last = orders::at_last(candidate).and_then(|plan| self.run_to_the_end(plan));
-        let after = at_last.filter(|trial| trial.effect == Effect::Gone).or(after);
-        Tried { after, before, class }
+        let at_last = if is_forestalled { None } else { self.at_last(candidate) };
+        self.tried(at_last.or(after), before, class)
+    }
+
+    fn at_last(&self, candidate: &Candidate<'_>) -> Option<Trial> {
+        let trial = self.run_to_the_end(orders::at_last(candidate)?);
+        trial.filter(|trial| trial.effect == Effect::Gone)
+    }
+
+    fn tried(&self, after: Option<Trial>, before: Option<Trial>, class: Class) -> Tried {
+        Tried { after, before, class, n_runs: self.n_runs.get(), control: None }
+    }
+
+    fn one_by_one(&self, history: &History, candidate: &Candidate<'_>) -> Option<Trial> {
+        let trial = self.run_to_the_end(orders::one_by_one(history, candidate)?);
+        trial.filter(|trial| trial.effect == Effect::Gone)
     }
 
     /// The first of some plans that makes the failure go away, or else one that leaves it open.
@@ -97,20 +171,15 @@ impl<'a> Court<'a> {
         open
     }
 
-    /// A run that cannot be made shows nothing, nor does one in which the order did not come about.
+    /// A run in which the order did not come about shows nothing.
     fn run(&self, plan: Plan) -> Option<Trial> {
         self.run_to_the_end(plan).filter(|trial| trial.outcome.remarks.is_empty())
     }
 
     /// The same for a thread that is to be let go when nobody else can run.
-    pub fn run_to_the_end(&self, plan: Plan) -> Option<Trial> {
+    fn run_to_the_end(&self, plan: Plan) -> Option<Trial> {
         self.n_runs.set(self.n_runs.get() + 1);
-        let outcome = carry_out(self.subject.recording.folder(), self.subject.log, &plan).ok()?;
-        let effect = match &self.expected {
-            Some(expected) => effect_on_output(expected, &outcome),
-            None => effect(&self.recorded, &outcome),
-        };
-        Some(Trial { plan, outcome, effect })
+        self.court.run(plan)
     }
 }
 
