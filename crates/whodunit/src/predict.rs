@@ -3,11 +3,14 @@
 //! Replays find out what the run's threads depended on and which orders would be fatal; each of these is made a plan
 //! (`plans`) and run (`trial`), and what fails becomes a finding (`verdicts`).
 
+mod descriptors;
+mod keeping;
 pub mod plans;
 mod recording;
 mod several;
 mod trial;
 pub mod verdicts;
+mod wording;
 
 use crate::naming::Naming;
 use crate::races::names::Names;
@@ -170,11 +173,12 @@ const MOST_ROUNDS: usize = 4;
 fn predicted(subject: &Subject<'_>, names: &Names, method: Method) -> Result<Predicted, Trouble> {
     let allocators = &subject.allocating.allocators;
     let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
+    let shares_descriptors = descriptors::are_shared(subject.recording, subject.log);
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     for _ in 0..MOST_ROUNDS {
         let explored = explored(&passes, &known)?;
-        if explored.contended.instructions.is_empty() {
+        if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
         predicted = passes.ask(Study::Predict(predict::Subject { explored, known: known.clone(), method }))?;
@@ -213,7 +217,8 @@ pub fn known(passes: &Passes<'_>) -> Known {
 fn atomic_sites(predicted: &Predicted, names: &Names) -> BTreeSet<u64> {
     let accesses = predicted.pairs.iter().flatten().flat_map(|prediction| {
         let deeds = match prediction.kind {
-            Kind::Dangling => vec![&prediction.late],
+            Kind::Dangling | Kind::Left => vec![&prediction.late],
+            Kind::Closed => Vec::new(),
             _ => vec![&prediction.early, &prediction.late],
         };
         deeds.into_iter().map(|deed| (deed.pc, prediction.address))

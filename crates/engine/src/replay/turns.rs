@@ -128,6 +128,7 @@ impl Run<'_> {
     fn turn_to(&mut self, next: u32) {
         let from = self.machine.current;
         if next != from || self.machine.ended {
+            self.tell_switch(next);
             let clock = self.context.clock();
             if !self.machine.ended {
                 *self.kept.thread(from) = Belongings::of(self.context);
@@ -144,6 +145,7 @@ impl Run<'_> {
         }
         let resumed = self.free.statuses.insert(next, Status::Runnable { result: None });
         if let Some(Status::Runnable { result: Some(result) }) = resumed {
+            self.tell_result(result);
             self.context.gpr[RAX] = result as u64;
         }
     }

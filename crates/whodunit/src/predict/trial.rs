@@ -117,7 +117,7 @@ enum Verdict {
 }
 
 fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
-    let counts_output = matches!(kind, Kind::Overflow | Kind::Uninitialised);
+    let counts_output = matches!(kind, Kind::Overflow | Kind::Uninitialised | Kind::Left | Kind::Closed);
     match (kind, &outcome.ending) {
         _ if outcome.left.is_none() => Verdict::Harmless,
         (Kind::Null | Kind::Inconsistent, Ending::Killed { address, .. }) => match address.as_deref() {
@@ -125,7 +125,8 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
             _ => Verdict::Harmless,
         },
         (Kind::DoubleFree, Ending::Killed { .. }) if is_in_free(outcome) => Verdict::Failed,
-        (Kind::Dangling | Kind::Overflow | Kind::Uninitialised, Ending::Killed { .. }) => Verdict::Failed,
+        (Kind::Dangling, Ending::Killed { .. }) => Verdict::Failed,
+        (_, Ending::Killed { .. }) if counts_output => Verdict::Failed,
         // Only if the order came about: otherwise the difference has another reason.
         (_, Ending::Exited { .. }) if !counts_output || !outcome.remarks.is_empty() => Verdict::Harmless,
         (_, Ending::Exited { .. }) if outcome.ending != good.ending => Verdict::Failed,
