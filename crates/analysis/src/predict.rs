@@ -48,5 +48,6 @@ pub use deeds::{Deed, Held, Place};
 pub use detector::{Detector, Libraries};
 pub use exploration::{Contended, Exploration, Explored, sieve};
 pub use found::{Block, Kind, Predicted, Prediction};
+pub use locations::MOST_WATCHED;
 pub use order::Order;
 pub use uses::{UseSeeker, Used};

@@ -6,7 +6,7 @@ use super::descriptors::Descriptors;
 use super::exploration::Explored;
 use super::found::{Block, Collected, Kind, Predicted, Prediction, Suspicion};
 use super::frames;
-use super::locations::{Location, Locations};
+use super::locations::{Location, Locations, MOST_WATCHED};
 use super::order::Order;
 use super::parts::{LONGEST_ACCESS, Part, has_null, parts};
 use super::runners::{Frame, Runners};
@@ -64,7 +64,7 @@ impl Detector {
             own: Vec::new(),
             order: Order::new(explored.surveyed),
             runners: Runners::default(),
-            locations: Locations::default(),
+            locations: Locations::watching(MOST_WATCHED),
             blocks: Blocks::default(),
             made: Vec::new(),
             null_readers: FxHashSet::default(),
@@ -80,6 +80,11 @@ impl Detector {
 
     pub fn by(self, method: Method) -> Detector {
         Detector { method, ..self }
+    }
+
+    /// Watches so many bytes of contended memory at a time, at most.
+    pub fn watching(self, bytes: u64) -> Detector {
+        Detector { locations: Locations::watching(bytes), ..self }
     }
 
     pub fn into_predicted(self) -> Predicted {

@@ -9,8 +9,8 @@ use sched::{Passed, Reason, SwitchPoint, ThreadId};
 
 /// Nanoseconds that pass with each event of a clock.
 const TICK: u64 = 10;
-/// A held thread waits for so many events of the others at most, so that no plan hangs.
-const PATIENCE: u64 = 50_000_000;
+/// A held thread waits for such a part of what the run may take, so that no plan hangs.
+const PATIENCE: u64 = 2;
 
 impl Run<'_> {
     /// Gives the turn to whoever is to run next.
@@ -58,6 +58,7 @@ impl Run<'_> {
     /// Makes threads runnable whose time has come, or whose hold is no longer worth waiting for.
     fn end_waits(&mut self) {
         let (time, spent) = (self.free.time, self.free.spent);
+        let patience = self.course.limit / PATIENCE;
         let mut ended = Vec::new();
         for (&thread, status) in &self.free.statuses {
             match *status {
@@ -65,7 +66,7 @@ impl Run<'_> {
                     ended.push((thread, Some(error(libc::ETIMEDOUT))));
                 }
                 Status::Sleeping { until } if until <= time => ended.push((thread, Some(0))),
-                Status::Held { since, .. } if spent - since > PATIENCE => ended.push((thread, None)),
+                Status::Held { since, .. } if spent - since > patience => ended.push((thread, None)),
                 _ => {}
             }
         }

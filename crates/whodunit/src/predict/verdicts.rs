@@ -73,7 +73,7 @@ fn limits(predicted: &Predicted) -> Vec<String> {
     let limits = [
         (
             unwatched_memory,
-            "accesses were left out: they are to more contended memory than is watched at a time (4 MB).",
+            "accesses were left out: they are to more contended memory than is watched at a time (--watch).",
         ),
         (
             uncompared_accesses,
@@ -218,8 +218,10 @@ impl Bench<'_> {
 
 /// What people would call the memory within a sentence, or the descriptor.
 fn short_name(prediction: &Prediction, variable: &Variable) -> String {
-    if prediction.kind == Kind::Dangling {
-        return format!("a block of {} bytes", prediction.size);
+    match prediction.kind {
+        Kind::Dangling => return format!("a block of {} bytes", prediction.size),
+        Kind::Left => return format!("an object on thread {}'s stack", prediction.early.thread),
+        _ => {}
     }
     let text = variable.name.as_ref().or(variable.text.as_ref());
     let name =
