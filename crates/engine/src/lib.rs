@@ -59,7 +59,7 @@ pub use processor::{Level, Shown};
 pub use replay::{
     Allocating, Broken, Definition, Divergence, Ending, Figures, Files, Guarded, Layout, Leaving, Leg, MovedGlobal,
     MovedLocal, Origins, Output, Passage, Plan, Point, Position, Region, Relaid, Rerun, Retold, Spot, Step, Stopped,
-    Structures, Teller, Turn, Wishes, Written,
+    Structures, TOO_LONG, Teller, Turn, Wishes, Written,
 };
 pub use shield::{start_again_if_needed, unshield};
 pub use signals::deliver::leave_by;

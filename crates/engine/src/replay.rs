@@ -57,6 +57,7 @@ pub use plan::{Passage, Plan, Point, Spot, Step};
 use progress::Progress;
 pub use retelling::{Retold, Teller};
 pub use scrutiny::{Definition, Origins, Position, Region, Structures};
+pub use turns::TOO_LONG;
 
 /// Where mapped files come from.
 pub trait Files: Send {

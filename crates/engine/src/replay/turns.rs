@@ -11,6 +11,8 @@ use sched::{Passed, Reason, SwitchPoint, ThreadId};
 const TICK: u64 = 10;
 /// A held thread waits for such a part of what the run may take, so that no plan hangs.
 const PATIENCE: u64 = 2;
+/// Why it is let go then.
+pub const TOO_LONG: &str = "the others went on for too long";
 
 impl Run<'_> {
     /// Gives the turn to whoever is to run next.
@@ -72,7 +74,7 @@ impl Run<'_> {
         }
         for (thread, result) in ended {
             if let Some(Status::Held { hold, .. }) = self.free.statuses.get(&thread) {
-                self.give_up(thread, *hold, "the others went on for too long");
+                self.give_up(thread, *hold, TOO_LONG);
             }
             self.free.futexes.forget(thread);
             if result.is_some() {
