@@ -6,7 +6,8 @@
 //! - *null*: a thread reads a pointer and dereferences it, another writes NULL to it; fatal if the write comes first and
 //!   nobody renews the pointer in between.
 //! - *uninitialised*: a thread reads what only another has initialised; fatal if the read comes first.
-//! - *dangling*: a thread accesses a block that another gives back; fatal if the access comes after.
+//! - *dangling*: a thread accesses a block that another gives back; fatal if the access comes after. The same with an object on a
+//!   stack whose frame is left, and with a descriptor that is closed.
 //! - *overflow*: a thread reads an index, and another changes it; fatal if a check was made of the old value.
 //! - *double free*: a thread gives a block back and clears the pointer to it, another reads the pointer and finds nothing;
 //!   fatal if the read comes before the pointer is cleared, and the reader gives the block back as well.
@@ -30,9 +31,11 @@
 
 mod comparators;
 pub(crate) mod deeds;
+mod descriptors;
 pub(crate) mod detector;
 mod exploration;
 mod found;
+mod frames;
 mod locations;
 pub(crate) mod order;
 mod parts;
@@ -45,5 +48,6 @@ pub use deeds::{Deed, Held, Place};
 pub use detector::{Detector, Libraries};
 pub use exploration::{Contended, Exploration, Explored, sieve};
 pub use found::{Block, Kind, Predicted, Prediction};
+pub use locations::MOST_WATCHED;
 pub use order::Order;
 pub use uses::{UseSeeker, Used};

@@ -142,10 +142,7 @@ impl Writing {
         }
         let mut buffer = self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         buffer.clear();
-        let mut pieces = Vec::with_capacity(spans.len());
-        for span in spans {
-            read_span(span, &mut buffer, &mut pieces);
-        }
+        let pieces = read_spans(spans, &mut buffer);
         self.tell_time(context, &call);
         let effects: Vec<Effect<'_>> =
             pieces.iter().map(|(address, range)| Effect { address: *address, bytes: &buffer[range.clone()] }).collect();
@@ -435,6 +432,15 @@ impl Before {
     fn changes(self) -> Option<Vec<Span>> {
         self.copy?.changes(&Engine::if_started()?.world().space)
     }
+}
+
+/// Reads what is readable of the spans; tells the pieces, by their addresses, and where they are in the buffer.
+pub fn read_spans(spans: Vec<Span>, buffer: &mut Vec<u8>) -> Vec<(u64, Range<usize>)> {
+    let mut pieces = Vec::with_capacity(spans.len());
+    for span in spans {
+        read_span(span, buffer, &mut pieces);
+    }
+    pieces
 }
 
 /// Reads what is readable of the span: a guest may claim more room than it has.

@@ -45,6 +45,7 @@ pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, W
 pub use departure::{Departure, translate, translated};
 pub use engine::{Crash, DEADLOCK_STATUS, Host, Options, Passed, Stats, Switching, ThreadFacts};
 pub use faults::{Faultable, INJECTED, MappedCode};
+pub use guest::syscall::uses_descriptor;
 pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
@@ -57,8 +58,8 @@ pub use process::copy as copy_process;
 pub use processor::{Level, Shown};
 pub use replay::{
     Allocating, Broken, Changed, Definition, Divergence, Ending, Figures, Files, Guarded, Layout, Leaving, Leg,
-    MovedGlobal, MovedLocal, Origins, Output, Passage, Plan, Point, Position, Region, Relaid, Rerun, Spot, Step,
-    Stopped, Structures, Turn, Wishes, Written,
+    MovedGlobal, MovedLocal, Origins, Output, Passage, Plan, Point, Position, Region, Relaid, Rerun, Retold, Spot, Step,
+    Stopped, Structures, TOO_LONG, Teller, Turn, Wishes, Written,
 };
 pub use shield::{start_again_if_needed, unshield};
 pub use signals::deliver::leave_by;

@@ -26,6 +26,7 @@ mod outcome;
 mod overlay;
 mod plan;
 mod progress;
+mod retelling;
 mod scrutiny;
 mod threads;
 mod turns;
@@ -55,7 +56,9 @@ pub use machine::BETWEEN;
 pub use outcome::{Changed, Ending, Leaving, Rerun, Turn, Written};
 pub use plan::{Passage, Plan, Point, Spot, Step};
 use progress::Progress;
+pub use retelling::{Retold, Teller};
 pub use scrutiny::{Definition, Origins, Position, Region, Structures};
+pub use turns::TOO_LONG;
 
 /// Where mapped files come from.
 pub trait Files: Send {
@@ -255,9 +258,13 @@ impl Replay {
         }
         let current = state.machine.current;
         let inherited = !state.legs.is_empty();
-        let answer = state.cursor.peek().and_then(|record| match record.event {
+        let State { cursor, what_if, .. } = &mut *state;
+        let answer = cursor.peek().and_then(|record| match record.event {
             Event::Instruction(Instruction { thread, values, .. }) if thread == current => {
                 engine.replay_passed(context, record.number, &record.event, inherited);
+                if let Some(retelling) = what_if.as_mut().and_then(|what_if| what_if.retelling.as_mut()) {
+                    retelling.follow(&record.event);
+                }
                 Some(values.iter().collect())
             }
             _ => None,

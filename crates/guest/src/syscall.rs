@@ -62,6 +62,46 @@ const UPPER_FIRST: u32 = 424;
 const UPPER_LAST: u32 = 471;
 const N_LOWER: u32 = LOWER_LAST + 1;
 
+/// Calls that work on the descriptor in their first argument and never wait for it.
+const ON_DESCRIPTORS: [&str; 28] = [
+    "fstat",
+    "lseek",
+    "pread64",
+    "pwrite64",
+    "preadv",
+    "pwritev",
+    "preadv2",
+    "pwritev2",
+    "ioctl",
+    "fcntl",
+    "fsync",
+    "fdatasync",
+    "ftruncate",
+    "fallocate",
+    "getdents",
+    "getdents64",
+    "fchmod",
+    "fchown",
+    "flock",
+    "shutdown",
+    "bind",
+    "listen",
+    "getsockname",
+    "getpeername",
+    "setsockopt",
+    "getsockopt",
+    "dup",
+    "fadvise64",
+];
+
+/// Whether a call fails if the descriptor in its first argument is not open.
+pub fn uses_descriptor(number: u64) -> bool {
+    lookup(number).is_some_and(|call| {
+        let waits = matches!(call.class, Class::WaitsRead { fd_arg: 0 } | Class::WaitsWrite { fd_arg: 0 });
+        waits || ON_DESCRIPTORS.contains(&call.name)
+    })
+}
+
 /// The row of system call `number`. Like the kernel, looks at the lower 32 bits alone.
 pub fn lookup(number: u64) -> Option<&'static Syscall> {
     match number as u32 {

@@ -10,6 +10,7 @@ pub mod pack;
 mod player;
 mod recorder;
 pub mod rerun;
+mod retold;
 mod shared_sites;
 pub mod stream;
 
@@ -18,4 +19,5 @@ pub use player::{
     NotPlayable, began, first_process, has_beginning, is_without_events, process_of, recorded, successor,
 };
 pub use recorder::{Branch, Branches, Facts, Limits, Origin, Recorder, Words, nanoseconds_since_1970};
+pub use retold::teller;
 pub use shared_sites::{SharedSites, Sharing};

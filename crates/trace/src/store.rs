@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crate::error::OpenError;
-use crate::format::LogId;
+use crate::format::{FILES, LogId, MANIFEST};
 use crate::manifest::Manifest;
 use crate::recording::{Content, NewLog, Recording, new_recording_id};
 use crate::summary::{Summary, size_of};
@@ -30,6 +30,21 @@ pub struct NewRecording {
     /// For the logs of child processes.
     pub id: u64,
     pub first_log: NewLog,
+}
+
+impl NewRecording {
+    /// Begins a recording in an empty folder, of the same program and with copies of the same files as another.
+    pub fn beside(other: &Path, folder: &Path, tail_size: usize) -> io::Result<NewRecording> {
+        fs::create_dir_all(folder)?;
+        let id = new_recording_id(folder);
+        let first_log = NewLog::create_numbered(folder, LogId { recording: id, log: 1 }, tail_size)?;
+        if other.join(FILES).exists() {
+            copy_folder(&other.join(FILES), &folder.join(FILES))?;
+        }
+        // A recording is as good without one.
+        let _ = fs::copy(other.join(MANIFEST), folder.join(MANIFEST));
+        Ok(NewRecording { folder: folder.to_owned(), id, first_log })
+    }
 }
 
 #[derive(Debug)]
@@ -100,8 +115,8 @@ impl Store {
         Ok(folder)
     }
 
-    /// A folder of the next free number.
-    fn new_folder(&self, program: &str) -> Result<PathBuf, StoreError> {
+    /// A folder of the next free number, still empty.
+    pub fn new_folder(&self, program: &str) -> Result<PathBuf, StoreError> {
         make_folders(&self.root)?;
         let name = name_of(OsStr::new(program));
         let mut number = self.newest_of(&name).map_or(1, |(newest, _)| newest.saturating_add(1));

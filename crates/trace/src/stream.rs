@@ -100,6 +100,10 @@ pub enum Event {
     LoopHeader { pc: u64 },
     /// A system call has been answered.
     SystemCall { number: u64, result: u64 },
+    /// A system call has worked on an open descriptor.
+    Used { descriptor: u64 },
+    /// One has closed it.
+    Closed { descriptor: u64 },
 }
 
 /// A moment of a run: the recording's event that comes next.

@@ -3,11 +3,14 @@
 //! Replays find out what the run's threads depended on and which orders would be fatal; each of these is made a plan
 //! (`plans`) and run (`trial`), and what fails becomes a finding (`verdicts`).
 
+mod descriptors;
+mod keeping;
 pub mod plans;
 mod recording;
 mod several;
 mod trial;
 pub mod verdicts;
+mod wording;
 
 use crate::naming::Naming;
 use crate::races::names::Names;
@@ -17,7 +20,7 @@ use crate::recordings::{Trouble, conclude};
 use crate::study::Study;
 use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
-use analysis::predict::{Contended, Explored, Kind, Method, Predicted, Used};
+use analysis::predict::{Contended, Explored, Kind, MOST_WATCHED, Method, Predicted, Used};
 use analysis::races::{Sieved, Surveyed, Suspects};
 use clap::Args;
 use program::source::SourceCache;
@@ -68,6 +71,9 @@ pub struct Arguments {
     /// Try out at most so many pairs of instructions
     #[arg(long, value_name = "N", default_value_t = 100)]
     most: usize,
+    /// Watch so many kilobytes of the memory that threads contend for at a time
+    #[arg(long, value_name = "KB", default_value_t = MOST_WATCHED >> 10, value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    watch: u64,
     /// Of this process or program, by the number that `whodunit show` gives it, instead of the first with threads
     #[arg(long, value_name = "N")]
     process: Option<u32>,
@@ -149,7 +155,7 @@ fn look(subject: &Subject<'_>, arguments: &Arguments) -> Result<Findings, Troubl
     let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
     let names = Names::new(subject.recorded.space.clone(), naming);
     let method = arguments.method.method();
-    let predicted = predicted(subject, &names, method)?;
+    let predicted = predicted(subject, &names, arguments)?;
     let bench = verdicts::Bench { subject, names: &names };
     if method != Method::Fatal {
         verdicts::list(&mut findings, &predicted, &bench);
@@ -167,17 +173,20 @@ const LIBRARIES: [&str; 7] = ["libc.so", "ld-linux", "libpthread", "libstdc++", 
 /// How many times what was predicted is looked through for atomic operations, which order others.
 const MOST_ROUNDS: usize = 4;
 
-fn predicted(subject: &Subject<'_>, names: &Names, method: Method) -> Result<Predicted, Trouble> {
+fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Result<Predicted, Trouble> {
+    let (method, watched) = (arguments.method.method(), arguments.watch << 10);
     let allocators = &subject.allocating.allocators;
     let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
+    let shares_descriptors = descriptors::are_shared(subject.recording, subject.log);
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     for _ in 0..MOST_ROUNDS {
         let explored = explored(&passes, &known)?;
-        if explored.contended.instructions.is_empty() {
+        if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
-        predicted = passes.ask(Study::Predict(predict::Subject { explored, known: known.clone(), method }))?;
+        let known_now = known.clone();
+        predicted = passes.ask(Study::Predict(predict::Subject { explored, known: known_now, method, watched }))?;
         let n_known = known.classes.atomic.len();
         known.classes.atomic.extend(atomic_sites(&predicted, names));
         if known.classes.atomic.len() == n_known {
@@ -213,7 +222,8 @@ pub fn known(passes: &Passes<'_>) -> Known {
 fn atomic_sites(predicted: &Predicted, names: &Names) -> BTreeSet<u64> {
     let accesses = predicted.pairs.iter().flatten().flat_map(|prediction| {
         let deeds = match prediction.kind {
-            Kind::Dangling => vec![&prediction.late],
+            Kind::Dangling | Kind::Left => vec![&prediction.late],
+            Kind::Closed => Vec::new(),
             _ => vec![&prediction.early, &prediction.late],
         };
         deeds.into_iter().map(|deed| (deed.pc, prediction.address))

@@ -15,6 +15,7 @@ use sched::FaultKinds;
 use session::rerun::Plan;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use trace::Recording;
@@ -57,6 +58,9 @@ pub struct Arguments {
     /// Tell no stacks if that ends well
     #[arg(long, hide = true, requires = "rerun")]
     brief: bool,
+    /// Write that run down in this folder
+    #[arg(long, hide = true, value_name = "DIR", requires = "rerun")]
+    retold: Option<PathBuf>,
     /// Wait for gdb at ADDR (PORT, HOST:PORT or a socket's path) and let it go forwards and backwards
     #[arg(
         long,
@@ -120,7 +124,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
             Err(error) => return refuse(&error.to_string()),
         };
     }
-    match planned(arguments.rerun.as_deref(), &recording, log) {
+    match planned(&arguments, &recording, log) {
         Ok(plan) => recorded.plan = plan,
         Err(problem) => return refuse(&problem),
     }
@@ -157,10 +161,12 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 /// The plan, if there is one, as the engine takes it.
-fn planned(text: Option<&str>, recording: &Recording, log: u32) -> Result<Option<engine::Plan>, String> {
-    let Some(text) = text else { return Ok(None) };
+fn planned(arguments: &Arguments, recording: &Recording, log: u32) -> Result<Option<engine::Plan>, String> {
+    let Some(text) = &arguments.rerun else { return Ok(None) };
     let plan = Plan::read(text).map_err(|error| error.to_string())?;
-    rerun::prepare(&plan, recording, log).map(Some)
+    let teller = arguments.retold.as_ref().map(|folder| session::teller(recording.folder(), folder)).transpose();
+    let teller = teller.map_err(|error| format!("the run cannot be recorded: {error}"))?;
+    rerun::prepare(&plan, recording, log, teller).map(Some)
 }
 
 /// The same replay, as a process of its own.

@@ -15,14 +15,17 @@ pub use prepare::prepare;
 pub use told::told;
 
 use crate::recordings::{self, Trouble, conclude};
+use crate::show::recorded;
 use crate::{pack, status, usage_error, voice};
 use clap::Args;
 use program::copies::Copies;
 use session::rerun::{Ending, Outcome, Plan};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
+use trace::Recording;
+use trace::event::EndKind;
 
 const AFTER_HELP: &str = "\
 A plan is a JSON file: {\"schema\": \"whodunit/plan/1\", \"steps\": [...]}, with these steps:
@@ -49,7 +52,8 @@ EXIT STATUS:
 
 EXAMPLES:
   whodunit rerun latest --plan other-order.json
-  whodunit rerun server-3 --plan shuffle.json --json";
+  whodunit rerun server-3 --plan shuffle.json --json
+  whodunit rerun latest --plan other-order.json -o failing; whodunit why ./failing";
 
 /// How many clock events may pass after the recording is left, unless somebody says otherwise.
 const DEFAULT_LIMIT: u64 = 500_000_000;
@@ -69,6 +73,9 @@ pub struct Arguments {
     /// This process or program, by the number that `whodunit show` gives it, instead of the first
     #[arg(long, value_name = "N")]
     process: Option<u32>,
+    /// Keep the run as a recording in this new folder, for `why`, `replay --gdb` and all other verbs
+    #[arg(short = 'o', long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -96,7 +103,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn tell(arguments: &Arguments, plan: &Plan) -> Result<u8, Trouble> {
     let recording = pack::open(&arguments.recording).map_err(Trouble::Refused)?;
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
-    let outcome = carry_out(recording.folder(), log, plan)?;
+    let outcome = match &arguments.output {
+        Some(into) => told_to(into, || record(recording.folder(), log, plan, into))?,
+        None => carry_out(recording.folder(), log, plan)?,
+    };
     if arguments.json {
         let json = serde_json::to_string_pretty(&outcome).unwrap_or_default();
         recordings::print(&format!("{json}\n"))?;
@@ -110,18 +120,53 @@ fn tell(arguments: &Arguments, plan: &Plan) -> Result<u8, Trouble> {
     })
 }
 
+/// Records a run in a folder that the user named, and says so.
+fn told_to(into: &Path, run: impl FnOnce() -> Result<Outcome, Trouble>) -> Result<Outcome, Trouble> {
+    if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Trouble::Refused(format!("{} is not empty: give -o a new folder", into.display())));
+    }
+    let outcome = run()?;
+    let shown = into.display();
+    voice::say(&match into.exists() {
+        true => format!("whodunit: recorded in {shown}\n"),
+        false => format!("whodunit: the run cannot be written down, and {shown} was not made: {NOT_TOLD}\n"),
+    });
+    Ok(outcome)
+}
+
+/// Why a run is not written down.
+const NOT_TOLD: &str =
+    "it did not end by itself, a signal handler ran in it, or a thread was stopped where no recording can tell";
+
 /// Runs the process image in `log` as the plan has it.
 pub fn carry_out(folder: &Path, log: u32, plan: &Plan) -> Result<Outcome, Trouble> {
     carry_out_with(folder, log, plan, &[])
 }
 
+/// The same, written down as a recording in an empty folder. It ends as the outcome says, unless the run was one that
+/// cannot be written down: then there is nothing in the folder.
+pub fn record(folder: &Path, log: u32, plan: &Plan, into: &Path) -> Result<Outcome, Trouble> {
+    let words = [OsStr::new("--retold"), into.as_os_str()];
+    let outcome = carry_out_with(folder, log, plan, &words);
+    let is_whole = Recording::open(into).is_ok_and(|recording| has_ended(&recording));
+    if outcome.is_err() || !is_whole {
+        let _ = std::fs::remove_dir_all(into);
+    }
+    outcome
+}
+
+fn has_ended(recording: &Recording) -> bool {
+    let end = recorded(recording, 1).and_then(|recorded| recorded.end);
+    matches!(end, Some(EndKind::Exited(_) | EndKind::Killed(_)))
+}
+
 /// The same for who tries many plans: where the threads are is told only if the run fails. To find names takes longer than
 /// most runs.
 pub fn try_out(folder: &Path, log: u32, plan: &Plan) -> Result<Outcome, Trouble> {
-    carry_out_with(folder, log, plan, &["--brief"])
+    carry_out_with(folder, log, plan, &[OsStr::new("--brief")])
 }
 
-fn carry_out_with(folder: &Path, log: u32, plan: &Plan, options: &[&str]) -> Result<Outcome, Trouble> {
+fn carry_out_with(folder: &Path, log: u32, plan: &Plan, options: &[&OsStr]) -> Result<Outcome, Trouble> {
     let failed = |problem: String| Trouble::Refused(problem);
     let cannot_start = |error: std::io::Error| failed(format!("cannot start a run: {error}"));
     let own = std::env::current_exe().map_err(cannot_start)?;

@@ -56,9 +56,9 @@ guest_programs! {
     bugs {
         aba_stack accidental_order aget_offsets apache_cache_evict apache_cache_size
         apache_idle_workers apache_log_buffer apache_log_overflow apache_reference_count b_account
-        c_list cherokee_buffer cleared_request ctrace_double_free ctrace_id deep_propagation
+        c_list cherokee_buffer cleared_request closed_connection ctrace_double_free ctrace_id deep_propagation
         eintr_ignored endless_loop esmt_figure_4 event_set_twice fft_end_time fmm_timestamp full_queues
-        gist_figure_11 join_with_lock l_proc_sweep locon_figure_3 locon_figure_4 lost_wakeup_flag
+        gist_figure_11 join_with_lock left_frame l_proc_sweep locon_figure_3 locon_figure_4 lost_wakeup_flag
         malloc_unchecked memcached_increment memcached_reply mozilla_current_script mozilla_file_names
         mozilla_property mozilla_shutdown mozilla_statistics mysql_log_closed mysql_new_log
         mysql_proc_info mysql_table_log mysql_two_sections nested_monitor opposite_writes

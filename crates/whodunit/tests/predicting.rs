@@ -13,5 +13,6 @@ mod predicting {
     mod comparing;
     mod double_free;
     mod exhibits;
+    mod failing;
     mod looking;
 }

@@ -2,15 +2,18 @@
 
 use super::comparators::{Comparison, Method};
 use super::deeds::{Deed, Happening, Place};
+use super::descriptors::Descriptors;
 use super::exploration::Explored;
 use super::found::{Block, Collected, Kind, Predicted, Prediction, Suspicion};
-use super::locations::{Location, Locations};
+use super::frames;
+use super::locations::{Location, Locations, MOST_WATCHED};
 use super::order::Order;
 use super::parts::{LONGEST_ACCESS, Part, has_null, parts};
-use super::runners::Runners;
+use super::runners::{Frame, Runners};
 use super::scene::Scene;
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
+use crate::races::shadow::GRANULE_SIZE;
 use crate::races::sites::{Classify, SiteClass, Sites};
 use crate::races::suspects::Filter;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,9 +23,6 @@ use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// Where libraries are whose instructions nobody wants to hold a thread at.
 pub type Libraries = Vec<Range<u64>>;
-
-/// What lies so near to a thread's innermost return address is its stack.
-const STACK_REACH: u64 = 1 << 18;
 
 /// Predicts memory errors from a stream with values.
 pub struct Detector {
@@ -45,6 +45,9 @@ pub struct Detector {
     method: Method,
     /// Who gave back the block that began at an address, of those that are gone.
     released: FxHashMap<u64, Thread>,
+    descriptors: Descriptors,
+    /// What threads share of their stacks.
+    shared: frames::Shared,
 }
 
 impl Detector {
@@ -61,7 +64,7 @@ impl Detector {
             own: Vec::new(),
             order: Order::new(explored.surveyed),
             runners: Runners::default(),
-            locations: Locations::default(),
+            locations: Locations::watching(MOST_WATCHED),
             blocks: Blocks::default(),
             made: Vec::new(),
             null_readers: FxHashSet::default(),
@@ -70,11 +73,18 @@ impl Detector {
             collected: Collected::default(),
             method: Method::default(),
             released: FxHashMap::default(),
+            descriptors: Descriptors::default(),
+            shared: frames::Shared::default(),
         }
     }
 
     pub fn by(self, method: Method) -> Detector {
         Detector { method, ..self }
+    }
+
+    /// Watches so many bytes of contended memory at a time, at most.
+    pub fn watching(self, bytes: u64) -> Detector {
+        Detector { locations: Locations::watching(bytes), ..self }
     }
 
     pub fn into_predicted(self) -> Predicted {
@@ -143,8 +153,14 @@ impl Detector {
     fn concerns(&mut self, thread: Thread, pc: u64, access: &Access, values: Values<'_>) -> bool {
         let is_contended = self.is_contended(access);
         let is_null = access.kind.reads() && values.before.is_some_and(has_null);
-        if !is_contended && !is_null || self.is_on_own_stack(thread, access.address) {
+        if !is_contended && !is_null {
             return false;
+        }
+        if frames::is_on_stack(self.runners.of(thread).frame.as_ref(), access.address) {
+            if !is_contended {
+                return false;
+            }
+            self.shared.add(access.address);
         }
         if is_null {
             self.null_readers.insert(pc);
@@ -162,11 +178,6 @@ impl Detector {
         if is_own {
             self.order.synchronise(slot, access);
         }
-    }
-
-    fn is_on_own_stack(&mut self, thread: Thread, address: u64) -> bool {
-        let innermost = self.runners.of(thread).frame.as_ref().map(|frame| frame.slot());
-        innermost.is_some_and(|slot| address.wrapping_sub(slot.wrapping_sub(STACK_REACH)) < 2 * STACK_REACH)
     }
 
     fn part(&mut self, part: &Part, happening: &Happening) {
@@ -195,9 +206,18 @@ impl Detector {
         let tick = self.order.advance(slot);
         let Some(block) = self.blocks.free(address) else { return };
         self.released.insert(address, thread);
+        let place = self.runners.of(thread).freeing_call(site);
+        let free = self.by_call(thread, slot, tick, place);
+        let (size, made) = (block.size, made_as(&self.made, block.number));
+        for location in self.locations.take(address, block.size) {
+            self.over(&location, &free, (Kind::Dangling, address, size, made));
+        }
+    }
+
+    /// What the thread does by a call that it has made.
+    fn by_call(&mut self, thread: Thread, slot: Slot, tick: u64, place: Place) -> Arc<Happening> {
         let runner = self.runners.of(thread);
-        let place = runner.freeing_call(site);
-        let free = Arc::new(Happening {
+        Arc::new(Happening {
             thread,
             slot,
             tick,
@@ -208,18 +228,60 @@ impl Detector {
             earlier_locks: None,
             frame: runner.frame.clone(),
             value: None,
-        });
-        for location in self.locations.take(address, block.size) {
-            self.collected.forget(location.address);
-            if self.method != Method::Fatal {
-                continue;
+        })
+    }
+
+    /// A location is no more, and others may come to it too late.
+    fn over(&mut self, location: &Location, early: &Arc<Happening>, what: (Kind, u64, u64, Option<Block>)) {
+        self.collected.forget(location.address);
+        if self.method != Method::Fatal {
+            return;
+        }
+        let (kind, address, size, block) = what;
+        for touch in location.others(early.thread).filter(|touch| !self.order.is_before(&touch.last, early.slot)) {
+            let late = &touch.last;
+            self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal: None });
+        }
+    }
+
+    /// A thread has left frames, and with them what others may know of.
+    fn left(&mut self, thread: Thread, slot: Slot, before: Option<Arc<Frame>>) {
+        let Some(frame) = frames::left(before, self.runners.of(thread).frame.as_ref()) else { return };
+        let addresses = self.shared.left_with(&frame);
+        if addresses.is_empty() {
+            return;
+        }
+        let tick = self.order.advance(slot);
+        let leaving = self.by_call(thread, slot, tick, frame.call());
+        for address in addresses {
+            for location in self.locations.take(address, GRANULE_SIZE) {
+                self.over(&location, &leaving, (Kind::Left, location.address, GRANULE_SIZE, None));
             }
-            for touch in location.others(thread).filter(|touch| !self.order.is_before(&touch.last, slot)) {
-                let (early, late) = (&free, &touch.last);
-                let kind = Kind::Dangling;
-                let (size, block) = (block.size, made_as(&self.made, block.number));
-                self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal: None });
-            }
+        }
+    }
+
+    fn used(&mut self, thread: Thread, slot: Slot, descriptor: u64) {
+        if self.order.is_alone() || self.method != Method::Fatal {
+            return self.descriptors.forget_all();
+        }
+        let tick = self.order.advance(slot);
+        let call = self.runners.of(thread).own_call().unwrap_or_default();
+        let by = self.by_call(thread, slot, tick, call);
+        self.descriptors.used(descriptor, by);
+    }
+
+    fn closed(&mut self, thread: Thread, slot: Slot, descriptor: u64) {
+        let uses = self.descriptors.closed(descriptor);
+        if uses.is_empty() {
+            return;
+        }
+        let tick = self.order.advance(slot);
+        let call = self.runners.of(thread).own_call().unwrap_or_default();
+        let early = &self.by_call(thread, slot, tick, call);
+        let is_open = |late: &&Arc<Happening>| late.thread != thread && !self.order.is_before(late, slot);
+        for late in uses.iter().filter(is_open) {
+            let (kind, address, size, block) = (Kind::Closed, descriptor, 0, None);
+            self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal: None });
         }
     }
 
@@ -262,8 +324,12 @@ impl Listener for Detector {
     fn event(&mut self, thread: Thread, event: &Event) {
         let Some(slot) = self.order.slot(thread) else { return };
         self.order.event(slot, thread, event);
+        let before = (!self.shared.is_empty()).then(|| self.runners.of(thread).frame.clone()).flatten();
         self.runners.hear(thread, event, &self.libraries);
         match *event {
+            Event::Returned { .. } if before.is_some() => self.left(thread, slot, before),
+            Event::Used { descriptor } => self.used(thread, slot, descriptor),
+            Event::Closed { descriptor } => self.closed(thread, slot, descriptor),
             Event::Allocated { address, size, site } => {
                 self.locations.take(address, size);
                 self.released.remove(&address);

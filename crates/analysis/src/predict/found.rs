@@ -21,6 +21,10 @@ fn most_occurrences(kind: Kind) -> usize {
 pub enum Kind {
     Null,
     Dangling,
+    /// The same with an object on a stack, whose frame is left.
+    Left,
+    /// The same with a descriptor, which is closed.
+    Closed,
     Overflow,
     Uninitialised,
     /// A pointer is read between the release of its block and its being cleared, and the block is given back again.
@@ -45,7 +49,7 @@ pub struct Block {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Prediction {
     pub kind: Kind,
-    /// The memory that both are about: what both access, or the block that is given back.
+    /// The memory that both are about: what both access, or the block that is given back; or the descriptor.
     pub address: u64,
     pub size: u64,
     /// The block that it lies in.

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace::stream::Thread;
 
-/// How many granules are watched at a time.
-const MOST_GRANULES: usize = 1 << 19;
+/// So many bytes are watched at a time, unless somebody says otherwise.
+pub const MOST_WATCHED: u64 = 4 << 20;
 /// Of a large block that is given back, only its beginning is looked at.
 const LONGEST_LOOK: u64 = 1 << 20;
 
@@ -104,17 +104,23 @@ impl Touch {
     }
 }
 
-#[derive(Default)]
 pub struct Locations {
     granules: FxHashMap<u64, Vec<Location>>,
+    most_granules: usize,
     pub unwatched: u64,
 }
 
 impl Locations {
+    /// Watches so many bytes at most.
+    pub fn watching(bytes: u64) -> Locations {
+        let most_granules = usize::try_from(bytes / GRANULE_SIZE).unwrap_or(usize::MAX);
+        Locations { granules: FxHashMap::default(), most_granules, unwatched: 0 }
+    }
+
     /// What is known of an address; made up if it is new, in a block. Nothing if too much is known already.
     pub fn at(&mut self, address: u64, was_set: bool, block: impl FnOnce() -> Option<Block>) -> Option<&mut Location> {
         let granule = address / GRANULE_SIZE;
-        if self.granules.len() >= MOST_GRANULES && !self.granules.contains_key(&granule) {
+        if self.granules.len() >= self.most_granules && !self.granules.contains_key(&granule) {
             self.unwatched += 1;
             return None;
         }

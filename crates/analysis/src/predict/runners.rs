@@ -30,6 +30,15 @@ impl Frame {
         self.slot
     }
 
+    pub fn parent(&self) -> Option<&Arc<Frame>> {
+        self.parent.as_ref()
+    }
+
+    /// The call that it belongs to.
+    pub fn call(&self) -> Place {
+        self.call
+    }
+
     fn outwards(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = &Frame> {
         iter::successors(frame.map(Arc::as_ref), |frame| frame.parent.as_deref())
     }

@@ -315,7 +315,12 @@ impl Listener for Detector {
             Event::Freed { address, site } => self.freed(slot, address, site),
             Event::Mapped { address, size } => self.mapped(address, size),
             Event::FutexWord { address } => self.make_sync(address, 4),
-            Event::Called { .. } | Event::Returned { .. } | Event::LoopHeader { .. } | Event::SystemCall { .. } => {}
+            Event::Called { .. }
+            | Event::Returned { .. }
+            | Event::LoopHeader { .. }
+            | Event::SystemCall { .. }
+            | Event::Used { .. }
+            | Event::Closed { .. } => {}
         }
     }
 

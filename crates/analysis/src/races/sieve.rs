@@ -488,7 +488,12 @@ impl Listener for Sieve {
                 self.blocks.forget_in(range);
             }
             Event::FutexWord { address } => self.make_sync(address, 4),
-            Event::Called { .. } | Event::Returned { .. } | Event::LoopHeader { .. } | Event::SystemCall { .. } => {}
+            Event::Called { .. }
+            | Event::Returned { .. }
+            | Event::LoopHeader { .. }
+            | Event::SystemCall { .. }
+            | Event::Used { .. }
+            | Event::Closed { .. } => {}
         }
     }
 

@@ -89,7 +89,9 @@ impl Survey {
             | Event::Called { .. }
             | Event::Returned { .. }
             | Event::LoopHeader { .. }
-            | Event::SystemCall { .. } => {}
+            | Event::SystemCall { .. }
+            | Event::Used { .. }
+            | Event::Closed { .. } => {}
             Event::Allocated { address, size, .. } => {
                 self.blocks.allocate(address, size);
             }

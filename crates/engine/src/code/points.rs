@@ -2,7 +2,8 @@
 //!
 //! A set of points belongs to a run, and to its recording: the clock counts them, from the first instruction of the run on,
 //! or of the file that they are in. Only
-//! instructions that run on to the next one can be points, so that a point is passed exactly when its instruction is.
+//! instructions that run on to the next one can be points, so that a point is passed exactly when its instruction is; and direct
+//! calls, which nothing stops but the end of the stack.
 
 use guest::instruction::{memory_used, saved_form, x87_pointer_stored};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess};
@@ -33,7 +34,7 @@ impl Points {
     pub fn contains(&self, instruction: &Instruction) -> bool {
         !self.0.is_empty()
             && self.0.contains(&instruction.ip())
-            && instruction.flow_control() == FlowControl::Next
+            && matches!(instruction.flow_control(), FlowControl::Next | FlowControl::Call)
             // Instructions that the engine itself runs pass no event.
             && x87_pointer_stored(instruction).is_none()
             && saved_form(instruction).is_none()

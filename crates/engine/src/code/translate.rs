@@ -169,8 +169,11 @@ impl Emitter<'_> {
             let last = index + 1 == path.instructions.len();
             let transfers = last && path.end == End::Transfer;
             self.observe_before(index, instruction, transfers);
+            // Where a call leads to, it has been passed.
+            let is_call = instruction.flow_control() == FlowControl::Call;
+            self.ahead -= u8::from(is_point && is_call);
             self.instruction(code, instruction, transfers, path.successor(index));
-            self.ahead -= u8::from(is_point);
+            self.ahead -= u8::from(is_point && !is_call);
             self.observe_after(index, instruction.ip());
             if instruction.flow_control() != FlowControl::Next && !last && self.is_open() {
                 let next = path.instructions[index + 1].ip();

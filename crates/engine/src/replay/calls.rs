@@ -8,8 +8,10 @@ use super::machine::Pending;
 use super::outcome::Ending;
 use crate::kernel;
 use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, deliver, frame};
+use crate::space::PAGE;
 use crate::syscalls::{self, error};
-use trace::event::SignalPlace;
+use guest::syscall::uses_descriptor;
+use trace::event::{Map, SignalPlace};
 
 impl Run<'_> {
     /// Carries out the current thread's call.
@@ -18,7 +20,9 @@ impl Run<'_> {
         let [first, second, third, ..] = arguments;
         match number as i64 {
             libc::SYS_mmap if arguments[3] & libc::MAP_ANONYMOUS as u64 != 0 => {
-                Reply::Result(syscalls::map_memory(self.engine, self.context, arguments))
+                let place = syscalls::map_memory(self.engine, self.context, arguments);
+                self.tell_anonymous(place, arguments);
+                Reply::Result(place)
             }
             libc::SYS_munmap
             | libc::SYS_mprotect
@@ -109,6 +113,9 @@ impl Run<'_> {
         if let Some(result) = self.own_file(pending) {
             return result;
         }
+        if uses_descriptor(number) && self.kept.descriptors.target(arguments[0] & 0xffff_ffff).is_err() {
+            return error(libc::EBADF);
+        }
         if is_output(number) {
             return self.write(pending);
         }
@@ -174,11 +181,23 @@ impl Run<'_> {
         };
         for map in &answer.maps {
             let address = base.wrapping_add(map.address.wrapping_sub(then));
-            if self.machine.map(self.engine, &map.at(address, self.machine.current)).is_err() {
+            let map = map.at(address, self.machine.current);
+            if self.machine.map(self.engine, &map).is_err() {
                 self.needs(pending);
             }
+            self.tell_map(&map);
         }
         base as i64
+    }
+
+    /// Tells of memory that a call has mapped.
+    fn tell_anonymous(&mut self, place: i64, arguments: [u64; 6]) {
+        let [_, length, protection, flags, ..] = arguments;
+        if place >= 0 {
+            let (thread, address, length) = (self.machine.current, place as u64, length.next_multiple_of(PAGE));
+            let (protection, flags) = (protection as u32, flags as u32);
+            self.tell_map(&Map { thread, address, length, protection, flags, file: None, content: None });
+        }
     }
 
     /// Output is kept; it fails only if it failed when it was recorded.
@@ -237,9 +256,11 @@ impl Run<'_> {
         self.machine.tids.insert(child, tid as i32);
         self.kept.new_thread(parent, child, pending.arguments);
         self.free.statuses.insert(child, Status::Runnable { result: None });
+        self.tell_thread(child, tid);
         for (flag, address) in [(libc::CLONE_PARENT_SETTID, parent_tid), (libc::CLONE_CHILD_SETTID, child_tid)] {
             if flags & flag as u64 != 0 {
                 let _ = store(self.engine, address, &tid.to_le_bytes());
+                self.tell_memory(address, 4);
             }
         }
         Reply::Result(i64::from(tid))
@@ -249,11 +270,13 @@ impl Run<'_> {
         self.release_robust_list();
         let clear_tid = self.context.clear_tid;
         if clear_tid != 0 && store(self.engine, clear_tid, &[0; 4]) == 0 {
+            self.tell_memory(clear_tid, 4);
             self.wake(clear_tid, 1, u32::MAX);
         }
         if self.free.statuses.len() <= 1 {
             self.conclude(Ending::Exited(status as i32 & 0xff));
         }
+        self.tell_thread_end(status);
         Reply::Ended
     }
 
@@ -278,6 +301,7 @@ impl Run<'_> {
                 info[0] = signal as u64;
                 info[1] = u64::from((-6_i32).cast_unsigned()); // SI_TKILL
                 self.context.gpr[crate::context::RAX] = 0;
+                self.stop_telling();
                 deliver::deliver(self.engine, self.context, signal, &info, [0; 3], SignalPlace::AfterCall);
                 return Reply::Jumped;
             }
@@ -289,7 +313,10 @@ impl Run<'_> {
 
     fn return_from_handler(&mut self) -> Reply {
         match frame::pop(self.context, self.engine.xstate()) {
-            Ok(mask) => self.context.signal_mask = mask & !UNBLOCKABLE,
+            Ok(mask) => {
+                self.stop_telling();
+                self.context.signal_mask = mask & !UNBLOCKABLE;
+            }
             Err(_) => self.conclude(Ending::Killed { signal: libc::SIGSEGV, address: None }),
         }
         Reply::Jumped

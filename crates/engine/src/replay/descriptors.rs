@@ -65,9 +65,29 @@ impl Descriptors {
         match number as i64 {
             libc::SYS_open => self.opened(result, libc::AT_FDCWD as u64, first, second),
             libc::SYS_openat => self.opened(result, first, second, third),
-            libc::SYS_creat | libc::SYS_socket | libc::SYS_accept | libc::SYS_accept4 => {
-                self.add(result, Target::Stream);
-            }
+            libc::SYS_creat
+            | libc::SYS_socket
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_openat2
+            | libc::SYS_open_by_handle_at
+            | libc::SYS_epoll_create
+            | libc::SYS_epoll_create1
+            | libc::SYS_eventfd
+            | libc::SYS_eventfd2
+            | libc::SYS_timerfd_create
+            | libc::SYS_signalfd
+            | libc::SYS_signalfd4
+            | libc::SYS_memfd_create
+            | libc::SYS_inotify_init
+            | libc::SYS_inotify_init1
+            | libc::SYS_fanotify_init
+            | libc::SYS_pidfd_open
+            | libc::SYS_pidfd_getfd
+            | libc::SYS_perf_event_open
+            | libc::SYS_userfaultfd => self.add(result, Target::Stream),
+            // Descriptors may have come with it.
+            libc::SYS_recvmsg | libc::SYS_recvmmsg => self.open.retain(|_, description| description.is_some()),
             libc::SYS_listen => self.add(first, Target::Listener),
             libc::SYS_pipe | libc::SYS_pipe2 => self.paired(first),
             libc::SYS_socketpair => self.paired(fourth),

@@ -10,6 +10,7 @@ use super::layout::Laid;
 use super::machine::{Machine, Pending};
 use super::outcome::{Changed, Ending, Leaving, Rerun, Turn};
 use super::overlay::Overlay;
+use super::retelling::Retelling;
 use super::scrutiny::Scrutiny;
 use super::whatif::other_way;
 use crate::context::{Context, Fault, RAX};
@@ -107,6 +108,7 @@ pub struct Run<'a> {
     pub free: &'a mut Free,
     pub scrutiny: &'a mut Scrutiny,
     pub laid: Option<&'a mut Laid>,
+    pub(super) retelling: Option<&'a mut Retelling>,
 }
 
 impl Run<'_> {
@@ -131,9 +133,9 @@ impl Run<'_> {
     /// word is another by now.
     fn status_of_waiting(&mut self, thread: u32) -> Status {
         let pending = self.machine.threads.get(&thread).and_then(|aside| aside.pending());
-        let Some(wait) = pending.and_then(|pending| self.futex_wait(&pending)) else {
-            return Status::Runnable { result: None };
-        };
+        let wait = pending.and_then(|pending| Some((pending, self.futex_wait(&pending)?)));
+        let Some((pending, wait)) = wait else { return Status::Runnable { result: None } };
+        self.tell_wait(thread, pending);
         if let Some(aside) = self.machine.threads.get_mut(&thread) {
             aside.forget_pending();
         }
@@ -179,19 +181,23 @@ impl Run<'_> {
 
     pub(super) fn make_pending_call(&mut self) -> Option<Reason> {
         let pending = self.machine.pending.take()?;
+        let before = self.before_telling(&pending);
         let reply = self.carry_out(pending);
         let current = self.machine.current;
         match reply {
             Reply::Result(result) => {
+                self.tell_call(pending, result, &before);
                 self.context.gpr[RAX] = result as u64;
                 self.scrutiny.called(current, pending.number, pending.arguments, result);
             }
             Reply::Jumped => {}
             Reply::Yields => {
-                self.context.gpr[RAX] = 0;
+                self.tell_wait(current, pending);
+                self.free.statuses.insert(current, Status::Runnable { result: Some(0) });
                 return Some(Reason::Yielded);
             }
             Reply::Waits(status) => {
+                self.tell_wait(current, pending);
                 self.free.statuses.insert(current, status);
                 return Some(Reason::Stopped);
             }
@@ -225,7 +231,11 @@ impl Run<'_> {
         let blocked = self.context.signal_mask & bit(fault.signal) != 0;
         let has_handler = self.engine.world().actions(self.context).get(fault.signal).has_handler();
         if has_handler && !blocked {
+            self.stop_telling();
             return false;
+        }
+        if let Some(retelling) = &mut self.retelling {
+            retelling.code = fault.code;
         }
         let address = matches!(fault.signal, libc::SIGSEGV | libc::SIGBUS).then_some(fault.address);
         self.conclude(Ending::Killed { signal: fault.signal, address })
@@ -309,6 +319,11 @@ impl Run<'_> {
         self.free.favoured = favoured.or(self.free.favoured);
         if favoured.is_some() {
             self.charge(0);
+            if !self.can_tell_stop() {
+                // It waits for the next event of this thread's clock.
+                self.context.set_quantum(0);
+                return false;
+            }
             self.choose(Reason::QuantumOver);
         }
         favoured.is_some()
@@ -335,6 +350,9 @@ impl Run<'_> {
 
     /// Ends the run.
     pub fn conclude(&mut self, ending: Ending) -> ! {
+        if let Some(retelling) = &mut self.retelling {
+            retelling.end(self.engine, self.context, self.machine, &ending);
+        }
         let mut threads = self.machine.facts(self.context);
         threads.retain(|facts| self.free.statuses.contains_key(&facts.id.0));
         for facts in &mut threads {

@@ -2,6 +2,7 @@
 
 use super::course::Start;
 use super::layout::Layout;
+use super::retelling::Retold;
 use super::scrutiny::Structures;
 use sched::Policy;
 use std::ops::Range;
@@ -18,6 +19,8 @@ pub struct Plan {
     pub limit: u64,
     /// What is known of the guest's code, for steps that follow data.
     pub structures: Box<dyn Structures>,
+    /// That the run is to be told, as a recording of its own.
+    pub retold: Option<Retold>,
 }
 
 pub enum Step {
@@ -96,7 +99,8 @@ impl Plan {
             _ => &[],
         });
         let laid = self.layout.iter().flat_map(Layout::places);
-        spots.chain(returns).copied().chain(laid).collect()
+        let retold = self.retold.iter().flat_map(|retold| &retold.points);
+        spots.chain(returns).chain(retold).copied().chain(laid).collect()
     }
 }
 

@@ -9,8 +9,10 @@ use sched::{Passed, Reason, SwitchPoint, ThreadId};
 
 /// Nanoseconds that pass with each event of a clock.
 const TICK: u64 = 10;
-/// A held thread waits for so many events of the others at most, so that no plan hangs.
-const PATIENCE: u64 = 50_000_000;
+/// A held thread waits for such a part of what the run may take, so that no plan hangs.
+const PATIENCE: u64 = 2;
+/// Why it is let go then.
+pub const TOO_LONG: &str = "the others went on for too long";
 /// What it counts for, in events, that everybody sleeps: a thread that only looks in now and then (at a progress, say) would
 /// else keep held ones waiting for a very long time.
 const IDLENESS: u64 = 20_000;
@@ -61,6 +63,7 @@ impl Run<'_> {
     /// Makes threads runnable whose time has come, or whose hold is no longer worth waiting for.
     fn end_waits(&mut self) {
         let (time, spent) = (self.free.time, self.free.spent);
+        let patience = self.course.limit / PATIENCE;
         let mut ended = Vec::new();
         for (&thread, status) in &self.free.statuses {
             match *status {
@@ -68,13 +71,13 @@ impl Run<'_> {
                     ended.push((thread, Some(error(libc::ETIMEDOUT))));
                 }
                 Status::Sleeping { until } if until <= time => ended.push((thread, Some(0))),
-                Status::Held { since, .. } if spent - since > PATIENCE => ended.push((thread, None)),
+                Status::Held { since, .. } if spent - since > patience => ended.push((thread, None)),
                 _ => {}
             }
         }
         for (thread, result) in ended {
             if let Some(Status::Held { hold, .. }) = self.free.statuses.get(&thread) {
-                self.give_up(thread, *hold, "the others went on for too long");
+                self.give_up(thread, *hold, TOO_LONG);
             }
             self.free.futexes.forget(thread);
             if result.is_some() {
@@ -132,6 +135,7 @@ impl Run<'_> {
     fn turn_to(&mut self, next: u32) {
         let from = self.machine.current;
         if next != from || self.machine.ended {
+            self.tell_switch(next);
             let clock = self.context.clock();
             if !self.machine.ended {
                 *self.kept.thread(from) = Belongings::of(self.context);
@@ -148,6 +152,7 @@ impl Run<'_> {
         }
         let resumed = self.free.statuses.insert(next, Status::Runnable { result: None });
         if let Some(Status::Runnable { result: Some(result) }) = resumed {
+            self.tell_result(result);
             self.context.gpr[RAX] = result as u64;
         }
     }

@@ -120,7 +120,7 @@ impl Run<'_> {
             Err(failure) => return Reply::Result(failure),
         };
         let word = kernel::read::<u32>(address).unwrap_or(0) | libc::FUTEX_WAITERS;
-        if store(self.engine, address, &word.to_le_bytes()) != 0 {
+        if self.store_word(address, word) != 0 {
             return Reply::Result(error(libc::EFAULT));
         }
         self.free.futexes.wait(address, self.machine.current, ANY);
@@ -135,14 +135,21 @@ impl Run<'_> {
             Err(_) => Some(error(libc::EFAULT)),
             Ok(word) if word & OWNER == tid => Some(error(libc::EDEADLK)),
             Ok(word) if word & OWNER != 0 => None,
-            Ok(word) => Some(store(self.engine, address, &(tid | word & libc::FUTEX_OWNER_DIED).to_le_bytes())),
+            Ok(word) => Some(self.store_word(address, tid | word & libc::FUTEX_OWNER_DIED)),
         }
+    }
+
+    /// Changes a futex for the current thread's call.
+    fn store_word(&mut self, address: u64, word: u32) -> i64 {
+        let stored = store(self.engine, address, &word.to_le_bytes());
+        self.tell_memory(address, 4);
+        stored
     }
 
     fn unlock(&mut self, address: u64) -> i64 {
         match kernel::read::<u32>(address) {
             Ok(word) if word & OWNER == self.tid() as u32 => {
-                let stored = store(self.engine, address, &[0; 4]);
+                let stored = self.store_word(address, 0);
                 self.wake(address, u32::MAX, ANY);
                 stored
             }
@@ -173,7 +180,7 @@ impl Run<'_> {
             3 => old & !operand,
             _ => old ^ operand,
         };
-        if store(self.engine, second, &new.to_le_bytes()) != 0 {
+        if self.store_word(second, new) != 0 {
             return error(libc::EFAULT);
         }
         let (signed, other) = (old.cast_signed(), compared.cast_signed());
@@ -213,7 +220,7 @@ impl Run<'_> {
             return;
         }
         let left = (now & libc::FUTEX_WAITERS) | libc::FUTEX_OWNER_DIED;
-        if store(self.engine, address, &left.to_le_bytes()) == 0 && now & libc::FUTEX_WAITERS != 0 {
+        if self.store_word(address, left) == 0 && now & libc::FUTEX_WAITERS != 0 {
             self.wake(address, 1, ANY);
         }
     }

@@ -7,6 +7,7 @@ use super::layout::Laid;
 use super::machine::Machine;
 use super::outcome::{Ending, Leaving, Rerun};
 use super::plan::{Plan, Step};
+use super::retelling::Retelling;
 use super::scrutiny::Scrutiny;
 use super::{Replay, State};
 use crate::code::path::decode_at;
@@ -24,6 +25,7 @@ pub struct WhatIf {
     pub free: Option<Free>,
     pub scrutiny: Scrutiny,
     pub laid: Option<Laid>,
+    pub retelling: Option<Retelling>,
     /// The byte of standard output that ends the run.
     output: Option<u64>,
     /// Instructions that the plan speaks of.
@@ -37,10 +39,11 @@ impl WhatIf {
             Step::Output(byte) => Some(*byte),
             _ => None,
         });
-        let Plan { steps, layout, policy, limit, structures } = plan;
+        let Plan { steps, layout, policy, limit, structures, retold } = plan;
         let course = Course::new(steps, policy, limit);
-        let laid = layout.map(Laid::new);
-        WhatIf { course, kept: Kept::default(), free: None, scrutiny: Scrutiny::new(structures), laid, output, places }
+        let (laid, retelling) = (layout.map(Laid::new), retold.map(Retelling::new));
+        let (kept, scrutiny) = (Kept::default(), Scrutiny::new(structures));
+        WhatIf { course, kept, free: None, scrutiny, laid, retelling, output, places }
     }
 }
 
@@ -73,6 +76,9 @@ impl Replay {
 
 impl State {
     pub(super) fn pass(&mut self, engine: &Engine, context: &mut Context, thread: u32) -> bool {
+        if let Some(retelling) = self.retelling() {
+            retelling.passes(thread);
+        }
         if let Some(mut run) = self.free_run(engine, context) {
             run.look_at_watched();
             run.look_at_awaited(thread);
@@ -86,12 +92,21 @@ impl State {
 
     /// The free run, if the recording has been left.
     pub fn free_run<'a>(&'a mut self, engine: &'a Engine, context: &'a mut Context) -> Option<Run<'a>> {
-        let WhatIf { course, kept, free, scrutiny, laid, .. } = self.what_if.as_deref_mut()?;
-        let free = free.as_mut()?;
-        Some(Run { engine, context, machine: &mut self.machine, course, kept, free, scrutiny, laid: laid.as_mut() })
+        let WhatIf { course, kept, free, scrutiny, laid, retelling, .. } = self.what_if.as_deref_mut()?;
+        let (machine, free) = (&mut self.machine, free.as_mut()?);
+        let (laid, retelling) = (laid.as_mut(), retelling.as_mut());
+        Some(Run { engine, context, machine, course, kept, free, scrutiny, laid, retelling })
+    }
+
+    /// Of the process that is asked for, not of those that it was forked from.
+    fn retelling(&mut self) -> Option<&mut Retelling> {
+        self.what_if.as_mut().filter(|_| self.legs.is_empty()).and_then(|what_if| what_if.retelling.as_mut())
     }
 
     pub(super) fn place(&mut self, engine: &Engine, context: &mut Context) -> bool {
+        if let Some(retelling) = self.retelling() {
+            retelling.arrives(engine, context);
+        }
         if let Some(mut run) = self.free_run(engine, context) {
             return !run.answers_here() && run.place();
         }
@@ -176,7 +191,13 @@ impl State {
         let leaving = Leaving { event, thread: context.thread, clock: context.clock(), pc: context.pc };
         let Some(what_if) = &mut self.what_if else { return };
         let files = &mut self.machine.files;
-        what_if.kept.answers.read(&mut self.cursor, |file| files.learn(file));
+        let retelling = &mut what_if.retelling;
+        what_if.kept.answers.read(&mut self.cursor, |file| {
+            files.learn(file);
+            if let Some(retelling) = retelling {
+                retelling.follow(&Event::File(*file));
+            }
+        });
         what_if.free = Some(Free::new(leaving, what_if.kept.answers.next_descriptor.max(3)));
         if let Some(mut run) = self.free_run(engine, context) {
             run.begin();
@@ -194,6 +215,9 @@ impl State {
         machine: &Machine,
     ) {
         if let Some(what_if) = what_if {
+            if let Some(retelling) = &mut what_if.retelling {
+                retelling.follow(event);
+            }
             what_if.kept.passed(engine, context, event, machine.pending);
             what_if.scrutiny.passed(context.thread, event);
             what_if.end_at_output(engine, context, event, machine);
@@ -214,7 +238,7 @@ impl State {
         let kind = instructions::kind(&instruction)?;
         let thread = run.machine.current;
         let recorded = run.kept.answers.instruction(thread, kind);
-        Some(recorded.unwrap_or_else(|| match kind {
+        let values = recorded.unwrap_or_else(|| match kind {
             trace::event::InstructionKind::Cpuid | trace::event::InstructionKind::Xgetbv => {
                 instructions::ask(&instruction, engine, run.context)
             }
@@ -223,7 +247,11 @@ impl State {
             }
             // A counter that goes on, on the first processor.
             _ => vec![run.free.time, 0],
-        }))
+        });
+        if let Some(retelling) = run.retelling {
+            retelling.instruction(thread, kind, &values);
+        }
+        Some(values)
     }
 }
 

@@ -7,6 +7,7 @@ use trace::event::{self, Call};
 use trace::stream::{Event, Thread};
 
 mod number {
+    pub const CLOSE: u32 = 3;
     pub const MUNMAP: u32 = 11;
     pub const MREMAP: u32 = 25;
     pub const CLONE: u32 = 56;
@@ -75,6 +76,12 @@ impl Outside {
             thread,
             Event::SystemCall { number: u64::from(call.number), result: call.result.cast_unsigned() },
         ));
+        let descriptor = arguments[0] & 0xffff_ffff;
+        if call.number == number::CLOSE && call.result == 0 {
+            told.push(Told::Event(thread, Event::Closed { descriptor }));
+        } else if call.result >= 0 && engine::uses_descriptor(u64::from(call.number)) {
+            told.push(Told::Event(thread, Event::Used { descriptor }));
+        }
         told
     }
 

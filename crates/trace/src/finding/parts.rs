@@ -186,6 +186,9 @@ pub struct Evidence {
     /// The plan of the re-run, as `whodunit rerun` takes it.
     pub plan: Option<serde_json::Value>,
     pub seed: Option<u64>,
+    /// The recording of the re-run, if it failed and was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing: Option<String>,
 }
 
 /// A command that leads on.

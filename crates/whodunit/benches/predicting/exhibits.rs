@@ -15,7 +15,7 @@ const CALM_RUNS: &str = "3";
 /// A published bug, the exhibit that has its shape, and which of ConMem, its Race and its Atom found it.
 type Published = (&'static str, &'static str, &'static str);
 
-const PUBLISHED: [Published; 13] = [
+const PUBLISHED: [Published; 15] = [
     ("MySQL-1, figure 3", "mysql_proc_info", "yes yes yes"),
     ("MySQL-2", "mysql_two_sections", "yes no yes"),
     ("PBZIP2-1", "pbzip2_queue", "yes yes yes"),
@@ -28,6 +28,8 @@ const PUBLISHED: [Published; 13] = [
     ("FFT", "fft_end_time", "yes no yes"),
     ("two delays", "two_delays", "untriggered - -"),
     ("control flow", "trace_switched_on", "no - -"),
+    ("closed descriptor", "closed_connection", "no - -"),
+    ("object on a stack", "left_frame", "no - -"),
     ("figure 4, harmless", "mozilla_statistics", "silent yes yes"),
 ];
 

@@ -278,7 +278,7 @@ impl Court<'_> {
             finding.grounds.push(proof.ground);
             let (recording, process) = (Some(proof.recording), Some(proof.process));
             finding.evidence =
-                Evidence { recording, process, plan: serde_json::to_value(&proof.plan).ok(), seed: None };
+                Evidence { recording, process, plan: serde_json::to_value(&proof.plan).ok(), ..Evidence::default() };
         }
         finding.next = self.next();
         finding

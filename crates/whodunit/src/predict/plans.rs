@@ -15,6 +15,11 @@ pub fn plans(prediction: &Prediction) -> Vec<Plan> {
         return plan([Some(hold(late, entrance(late, early), (early, NEVER)))]).into_iter().collect();
     }
     let late_waits = hold(late, entrance(late, early), (early, early.place));
+    if prediction.kind == Kind::Left {
+        // What was on the stack stays there until another frame takes its place: the early one is left to do more.
+        let waits_longer = hold(late, entrance(late, early), (early, NEVER));
+        return [late_waits, waits_longer].into_iter().filter_map(|hold| plan([Some(hold)])).collect();
+    }
     let stays_bad =
         prediction.renewal.as_ref().map(|renewal| hold(renewal, entrance(renewal, late), (late, late.place)));
     if !prediction.was_renewed {

@@ -79,19 +79,26 @@ impl Court<'_> {
     }
 
     fn try_pair<'p>(&self, pair: &'p [Prediction]) -> Option<Tried<'p>> {
-        let proved = pair.iter().find_map(|prediction| {
-            let mut plans = plans(prediction).into_iter().map(|plan| Plan { limit: Some(self.limit), ..plan });
-            let proof = plans.find_map(|plan| self.prove(prediction, plan))?;
-            Some(Tried { prediction, proof: Some(proof) })
-        });
-        proved.or_else(|| pair.first().map(|prediction| Tried { prediction, proof: None }))
+        let of_each = |prediction: &'p Prediction| plans(prediction).into_iter().map(move |plan| (prediction, plan));
+        for (prediction, plan) in pair.iter().flat_map(of_each) {
+            let plan = Plan { limit: Some(self.limit), ..plan };
+            // A run that cannot be made proves nothing.
+            let Some(outcome) = self.carry_out(&plan) else { continue };
+            if self.is_proof(prediction, &outcome) {
+                return Some(Tried { prediction, proof: Some((plan, outcome)) });
+            }
+            // Others wait for the held thread in a loop, and would do so the next time, too.
+            if outcome.remarks.iter().any(|remark| remark.contains(engine::TOO_LONG)) {
+                break;
+            }
+        }
+        pair.first().map(|prediction| Tried { prediction, proof: None })
     }
 
-    /// A run that cannot be made proves nothing.
-    fn prove(&self, prediction: &Prediction, plan: Plan) -> Option<(Plan, Outcome)> {
-        let good = self.good.get_or_init(|| outcomes::recorded(self.folder, self.log).ok()).as_ref()?;
-        let outcome = self.carry_out(&plan)?;
-        let is_proved = match verdict(prediction.kind, good, &outcome) {
+    fn is_proof(&self, prediction: &Prediction, outcome: &Outcome) -> bool {
+        let recorded = || outcomes::recorded(self.folder, self.log).ok();
+        let Some(good) = self.good.get_or_init(recorded) else { return false };
+        match verdict(prediction.kind, good, outcome) {
             Verdict::Failed => true,
             // The delay alone may change what is written: then the order is not to blame.
             Verdict::Differs => {
@@ -99,8 +106,7 @@ impl Court<'_> {
                 control.is_some_and(|control| is_same(good, &control))
             }
             Verdict::Harmless => false,
-        };
-        is_proved.then_some((plan, outcome))
+        }
     }
 
     fn carry_out(&self, plan: &Plan) -> Option<Outcome> {
@@ -117,7 +123,7 @@ enum Verdict {
 }
 
 fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
-    let counts_output = matches!(kind, Kind::Overflow | Kind::Uninitialised);
+    let counts_output = matches!(kind, Kind::Overflow | Kind::Uninitialised | Kind::Left | Kind::Closed);
     match (kind, &outcome.ending) {
         _ if outcome.left.is_none() => Verdict::Harmless,
         (Kind::Null | Kind::Inconsistent, Ending::Killed { address, .. }) => match address.as_deref() {
@@ -125,7 +131,8 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
             _ => Verdict::Harmless,
         },
         (Kind::DoubleFree, Ending::Killed { .. }) if is_in_free(outcome) => Verdict::Failed,
-        (Kind::Dangling | Kind::Overflow | Kind::Uninitialised, Ending::Killed { .. }) => Verdict::Failed,
+        (Kind::Dangling, Ending::Killed { .. }) => Verdict::Failed,
+        (_, Ending::Killed { .. }) if counts_output => Verdict::Failed,
         // Only if the order came about: otherwise the difference has another reason.
         (_, Ending::Exited { .. }) if !counts_output || !outcome.remarks.is_empty() => Verdict::Harmless,
         (_, Ending::Exited { .. }) if outcome.ending != good.ending => Verdict::Failed,

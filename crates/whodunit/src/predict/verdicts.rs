@@ -1,6 +1,7 @@
 //! From predictions that were tried to findings.
 
 use super::trial::Tried;
+use super::{keeping, wording};
 use crate::naming::{Block, Memory};
 use crate::races::Subject;
 use crate::races::names::Names;
@@ -9,7 +10,7 @@ use analysis::predict::{Deed, Held, Kind, Predicted, Prediction};
 use session::rerun::{Outcome, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::finding::{
-    Address, Cause, Class, Evidence, Finding, Findings, Lock, LockMode, Place, Side, Step, Thread, Variable,
+    Address, Cause, Class, Evidence, Finding, Findings, Lock, LockMode, Next, Place, Side, Step, Thread, Variable,
 };
 use trace::stream;
 
@@ -72,7 +73,7 @@ fn limits(predicted: &Predicted) -> Vec<String> {
     let limits = [
         (
             unwatched_memory,
-            "accesses were left out: they are to more contended memory than is watched at a time (4 MB).",
+            "accesses were left out: they are to more contended memory than is watched at a time (--watch).",
         ),
         (
             uncompared_accesses,
@@ -106,6 +107,15 @@ impl Bench<'_> {
         self.describe(&mut finding, prediction, variable);
         finding.failure = Some(outcomes::failure(outcome));
         finding.evidence.plan = serde_json::to_value(plan).ok();
+        if let Some(name) = keeping::keep(self.subject, plan, outcome) {
+            let next =
+                |verb: &str, text: &str| Next { command: format!("whodunit {verb} {name}"), text: text.to_owned() };
+            finding.next = vec![
+                next("why", "what led to the failure, from the recording of the failing run"),
+                next("replay --gdb", "look around in the failing run"),
+            ];
+            finding.evidence.failing = Some(name);
+        }
         finding
     }
 
@@ -119,7 +129,7 @@ impl Bench<'_> {
 
     fn describe(&self, finding: &mut Finding, prediction: &Prediction, variable: Variable) {
         let what = short_name(prediction, &variable);
-        let (early, late) = deeds(prediction.kind);
+        let (early, late) = wording::deeds(prediction.kind);
         let parts = [(&prediction.early, early), (&prediction.late, late)];
         for (deed, verb) in parts {
             let stack = self.stack(deed);
@@ -134,11 +144,25 @@ impl Bench<'_> {
         threads.sort_unstable();
         finding.threads = threads.map(|thread| Thread { thread, ..Thread::default() }).to_vec();
         finding.variable = Some(variable);
+        finding.grounds = self.grounds(prediction);
         finding.evidence = Evidence {
             recording: Some(self.subject.name.clone()),
             process: Some(self.subject.log),
             ..Evidence::default()
         };
+    }
+
+    /// The order that was seen, and why nothing keeps the threads from the other one.
+    fn grounds(&self, prediction: &Prediction) -> Vec<String> {
+        if matches!(prediction.kind, Kind::Race | Kind::Atomicity) {
+            return Vec::new();
+        }
+        let names = |deed: &Deed| deed.locks.iter().map(|held| (held.object, self.names.lock(held.object))).collect();
+        vec![
+            wording::order_seen(prediction),
+            wording::locks(prediction, &names(&prediction.early), &names(&prediction.late)),
+            wording::NOTHING_ORDERS.to_owned(),
+        ]
     }
 
     pub fn stack(&self, deed: &Deed) -> Vec<Place> {
@@ -155,7 +179,7 @@ impl Bench<'_> {
             function
                 .map_or_else(|| format!("thread {}", deed.thread), |name| format!("thread {} in {name}", deed.thread))
         };
-        let (early, late) = deeds(prediction.kind);
+        let (early, late) = wording::deeds(prediction.kind);
         format!(
             "{} {early} {what}, {} {late} it, and nothing keeps them from this order",
             who(&prediction.early),
@@ -164,6 +188,9 @@ impl Bench<'_> {
     }
 
     fn variable(&self, prediction: &Prediction) -> Variable {
+        if prediction.kind == Kind::Closed {
+            return Variable { text: Some(format!("descriptor {}", prediction.address)), ..Variable::default() };
+        }
         let block = prediction.block.map(|block| Block { address: block.address, size: block.size, site: block.site });
         let memory = Memory {
             address: prediction.address,
@@ -189,10 +216,12 @@ impl Bench<'_> {
     }
 }
 
-/// What people would call the memory within a sentence.
+/// What people would call the memory within a sentence, or the descriptor.
 fn short_name(prediction: &Prediction, variable: &Variable) -> String {
-    if prediction.kind == Kind::Dangling {
-        return format!("a block of {} bytes", prediction.size);
+    match prediction.kind {
+        Kind::Dangling => return format!("a block of {} bytes", prediction.size),
+        Kind::Left => return format!("an object on thread {}'s stack", prediction.early.thread),
+        _ => {}
     }
     let text = variable.name.as_ref().or(variable.text.as_ref());
     let name =
@@ -209,25 +238,11 @@ fn class(kind: Kind) -> Class {
     match kind {
         // What is told of these has failed by a null pointer.
         Kind::Null | Kind::Inconsistent => Class::ConcurrencyNull,
-        Kind::Dangling => Class::ConcurrencyDangling,
+        Kind::Dangling | Kind::Left | Kind::Closed => Class::ConcurrencyDangling,
         Kind::Overflow => Class::ConcurrencyOverflow,
         Kind::Uninitialised => Class::ConcurrencyUninit,
         Kind::DoubleFree => Class::ConcurrencyDoubleFree,
         Kind::Race => Class::DataRace,
         Kind::Atomicity => Class::AtomicityViolation,
-    }
-}
-
-/// What the early and the late one do.
-fn deeds(kind: Kind) -> (&'static str, &'static str) {
-    match kind {
-        Kind::Null => ("clears", "dereferences"),
-        Kind::Dangling => ("gives back", "accesses"),
-        Kind::Overflow => ("changes", "computes an address from"),
-        Kind::Inconsistent => ("changes", "relies on"),
-        Kind::Uninitialised => ("reads", "initialises"),
-        Kind::DoubleFree => ("reads", "clears, after the block is given back,"),
-        Kind::Race => ("accesses", "accesses"),
-        Kind::Atomicity => ("accesses", "accesses again"),
     }
 }

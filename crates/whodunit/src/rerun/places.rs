@@ -66,6 +66,12 @@ impl Places {
         Ok((executed, returns))
     }
 
+    /// The instruction behind another one.
+    pub fn behind(&self, address: u64) -> Option<u64> {
+        let range = address..address.saturating_add(LONGEST_INSTRUCTION);
+        self.instructions(range).first().map(Instruction::next_ip)
+    }
+
     fn with_gaps(&self, problem: String) -> String {
         match self.gaps.first() {
             Some(gap) => format!("{problem} ({gap})"),

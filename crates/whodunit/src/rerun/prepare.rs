@@ -10,13 +10,20 @@ use program::movable::Movables;
 use program::variables::Variables;
 use sched::{Policy, Random, RoundRobin};
 use session::rerun::{Memory, Plan, Point, PolicyName, Step};
+use std::collections::BTreeSet;
 use trace::Recording;
 
-/// The plan for the process image in `log`.
-pub fn prepare(plan: &Plan, recording: &Recording, log: u32) -> Result<engine::Plan, String> {
+/// The plan for the process image in `log`; the run is told, if somebody wants to hear.
+pub fn prepare(
+    plan: &Plan,
+    recording: &Recording,
+    log: u32,
+    teller: Option<engine::Teller>,
+) -> Result<engine::Plan, String> {
     let recorded = recorded(recording, log).ok_or_else(|| format!("the recording has no process {log}"))?;
     let preparing = Preparing { places: Places::new(&recorded.space, recorded.gaps.clone()), recorded };
-    let steps = plan.steps.iter().map(|step| preparing.step(step)).collect::<Result<_, String>>()?;
+    let steps = plan.steps.iter().map(|step| preparing.step(step)).collect::<Result<Vec<_>, String>>()?;
+    let retold = teller.map(|teller| engine::Retold { points: preparing.stops(&steps), teller });
     let layout = plan.steps.iter().find_map(|step| match step {
         Step::Layout(layout) => Some(layout::prepare(layout, &preparing.recorded)),
         _ => None,
@@ -24,7 +31,7 @@ pub fn prepare(plan: &Plan, recording: &Recording, log: u32) -> Result<engine::P
     let policy = preparing.policy(PolicyName::RoundRobin, 0, None);
     let limit = plan.limit.unwrap_or(DEFAULT_LIMIT);
     let structures = Box::new(StructuresOf::new(&preparing.recorded.space));
-    Ok(engine::Plan { steps, layout, policy, limit, structures })
+    Ok(engine::Plan { steps, layout, policy, limit, structures, retold })
 }
 
 struct Preparing {
@@ -72,6 +79,18 @@ impl Preparing {
             Step::Stop(point) if point.at.is_none() && point.clock.is_none() => engine::Step::Stop(None),
             Step::Stop(point) => engine::Step::Stop(Some(self.point(point)?)),
         })
+    }
+
+    /// Where threads may have to change places: where they are held, and where they are when they have passed.
+    fn stops(&self, steps: &[engine::Step]) -> BTreeSet<u64> {
+        let stops = steps.iter().flat_map(|step| match step {
+            engine::Step::Hold { before, until, .. } => {
+                let passed = until.spot.addresses.iter().filter_map(|address| self.places.behind(*address));
+                before.addresses.iter().chain(&until.returns).copied().chain(passed).collect()
+            }
+            _ => Vec::new(),
+        });
+        stops.collect()
     }
 
     /// Where the program itself begins, when its libraries are ready.

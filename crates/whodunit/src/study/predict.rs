@@ -22,6 +22,8 @@ pub struct Subject {
     pub explored: Explored,
     pub known: Known,
     pub method: Method,
+    /// So many bytes of contended memory are watched at a time.
+    pub watched: u64,
 }
 
 pub fn sieve(known: Known) -> impl Student {
@@ -36,10 +38,10 @@ pub fn explore(sieved: Sieved, known: Known) -> impl Student {
 
 /// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone.
 pub fn predict(subject: Subject) -> (impl Student, Chosen) {
-    let Subject { explored, known: Known { classes, libraries }, method } = subject;
+    let Subject { explored, known: Known { classes, libraries }, method, watched } = subject;
     let instructions = explored.contended.instructions.clone();
     let others = Wanted { targets: true, ..Wanted::COUNTS };
-    let detector = Detector::new(explored, classes.classify(), libraries).by(method);
+    let detector = Detector::new(explored, classes.classify(), libraries).by(method).watching(watched);
     let student = Once::new(detector, |detector: Detector| json!(detector.into_predicted()));
     (student, Chosen { instructions, others })
 }

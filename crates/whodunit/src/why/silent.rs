@@ -234,7 +234,7 @@ impl Search<'_> {
             recording: Some(name.clone()),
             process: Some(log),
             plan: serde_json::from_str(&plan).ok(),
-            seed: None,
+            ..Evidence::default()
         };
         finding
     }

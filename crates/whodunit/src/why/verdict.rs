@@ -48,7 +48,8 @@ pub fn finding(rounds: &Rounds, checks: &Checks<'_>, subject: &Subject<'_>) -> F
     finding.grounds = background.grounds;
     finding.sides = background.sides;
     let plan = serde_json::from_str(&rounds.plan.text()).ok();
-    finding.evidence = Evidence { recording: Some((*name).to_owned()), process: Some(*log), plan, seed: None };
+    finding.evidence =
+        Evidence { recording: Some((*name).to_owned()), process: Some(*log), plan, ..Evidence::default() };
     finding
 }
 

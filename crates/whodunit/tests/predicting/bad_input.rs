@@ -24,3 +24,25 @@ fn what_failed_by_itself_is_left_to_others() {
     assert!(said.contains("failed by itself") && said.contains("whodunit show"), "{said}");
     assert!(said.contains("whodunit why"), "what to use instead: {said}");
 }
+
+/// Two threads add to the same 64 kB.
+const LARGE: &str = "#include <pthread.h>\n\
+    static volatile long cells[8192];\n\
+    static void *add(void *unused) { for (int at = 0; at < 8192; at++) cells[at]++; return unused; }\n\
+    int main(void) {\n\
+        pthread_t threads[2];\n\
+        for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);\n\
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);\n\
+        return 0;\n\
+    }\n";
+
+#[test]
+fn what_is_too_large_is_said() {
+    let scratch = Scratch::named("predict-large").expect("a folder");
+    record(&scratch, &compiled(&scratch, LARGE)).expect("a recording");
+    let (said, _, status) = ask(&scratch, "predict", &["--most", "1", "--watch", "1"]).expect("an answer");
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("accesses were left out: they are to more contended memory"), "{said}");
+    let (said, ..) = ask(&scratch, "predict", &["--most", "1"]).expect("an answer");
+    assert!(!said.contains("left out"), "all of it is watched: {said}");
+}

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 
 /// Each with the class of its prediction.
-const PREDICTED: [(&str, &str); 9] = [
+const PREDICTED: [(&str, &str); 11] = [
     ("mysql_two_sections", "concurrency-null"),
     ("pbzip2_queue", "concurrency-null"),
     ("mozilla_property", "concurrency-null"),
@@ -18,6 +18,8 @@ const PREDICTED: [(&str, &str); 9] = [
     ("cherokee_buffer", "concurrency-overflow"),
     ("transmission_bandwidth", "concurrency-uninit"),
     ("fft_end_time", "concurrency-uninit"),
+    ("closed_connection", "concurrency-dangling"),
+    ("left_frame", "concurrency-dangling"),
 ];
 
 const CALM: [&str; 4] = ["calm_queue_ownership", "calm_lock_overwrite", "calm_read_copy_update", "calm_spin_flag"];

@@ -20,7 +20,7 @@ pub fn record(scratch: &Scratch, program: &Path) -> Result<(), String> {
 /// What is said of the recording: standard output, standard error and the exit status.
 pub fn ask(scratch: &Scratch, verb: &str, options: &[&str]) -> Result<(String, String, i32), String> {
     let mut command = Command::new(whodunit_binary());
-    command.arg(verb).arg(scratch.path("recording")).args(options);
+    command.arg(verb).arg(scratch.path("recording")).args(options).env("WHODUNIT_DIR", scratch.path("recordings"));
     let outcome = execute::command(scratch, &mut command, LIMIT)?;
     let Ending::Exited(status) = outcome.ending else { return Err(format!("{verb} ended by {:?}", outcome.ending)) };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

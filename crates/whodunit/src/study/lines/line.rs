@@ -148,6 +148,8 @@ impl What {
             Event::Mapped { address, size } => What::Map { address, size },
             Event::FutexWord { address } => What::FutexWord { address },
             Event::SystemCall { number, result } => What::SystemCall { number, result },
+            // The call itself is told.
+            Event::Used { .. } | Event::Closed { .. } => return None,
             Event::Called { .. } | Event::Returned { .. } | Event::LoopHeader { .. } => return None,
         })
     }

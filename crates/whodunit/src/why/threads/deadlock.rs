@@ -91,7 +91,7 @@ impl Examiner<'_> {
         }
         let (recording, process) = (Some(self.subject.name.clone()), Some(self.subject.log));
         let plan = finding_plan(plan);
-        finding.evidence = Evidence { recording, process, plan, seed: None };
+        finding.evidence = Evidence { recording, process, plan, ..Evidence::default() };
         finding
     }
 

@@ -50,7 +50,7 @@ pub fn finding(case: &Case<'_>, bench: &Bench<'_>) -> Finding {
     finding.grounds = grounds(candidate, tried);
     let plan = plan.and_then(|plan| serde_json::to_value(plan).ok());
     let (recording, process) = (Some(bench.subject.name.clone()), Some(bench.subject.log));
-    finding.evidence = Evidence { recording, process, plan, seed: None };
+    finding.evidence = Evidence { recording, process, plan, ..Evidence::default() };
     finding
 }
 
