@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "show.h"
+#include "state.h"
 
 SHOW_ORDER("decremented 0", "decrementing 1", "decremented 1", "testing 1", "tested 1", "testing 0");
 
@@ -51,6 +52,7 @@ static void decrement_refcount(struct cache_object *object, int thread)
 static void *serve(void *argument)
 {
     int thread = *(int *)argument;
+    READ_STATE();
     for (int number = 0; number < OBJECTS; number++) {
         struct cache_object *object = &objects[number];
         for (int byte = 0; byte < BODY_SIZE; byte += 100)
@@ -65,6 +67,7 @@ int main(void)
     pthread_t threads[2];
     int numbers[2] = {0, 1};
     (void)count_lock;
+    WRITE_STATE();
     for (int number = 0; number < OBJECTS; number++)
         objects[number] = (struct cache_object){2, 1, malloc(BODY_SIZE)};
     for (int number = 0; number < 2; number++)

@@ -6,8 +6,11 @@
 
 SHOW_ORDER("fetched deposit", "storing withdraw", "stored withdraw", "storing deposit");
 
-#define ROUNDS 10
-#define AMOUNT 25
+// No lost deposits make up for lost withdrawals: 21 and 30 have no common multiple that is small enough.
+#define DEPOSITS 10
+#define DEPOSITED 21
+#define WITHDRAWALS 7
+#define WITHDRAWN 30
 
 struct account {
     const char *owner;
@@ -76,16 +79,16 @@ static void withdraw(struct account *from, long amount)
 static void *deposit_all(void *unused)
 {
     (void)unused;
-    for (int round = 0; round < ROUNDS; round++)
-        deposit(&account, AMOUNT);
+    for (int round = 0; round < DEPOSITS; round++)
+        deposit(&account, DEPOSITED);
     return NULL;
 }
 
 static void *withdraw_all(void *unused)
 {
     (void)unused;
-    for (int round = 0; round < ROUNDS; round++)
-        withdraw(&account, AMOUNT);
+    for (int round = 0; round < WITHDRAWALS; round++)
+        withdraw(&account, WITHDRAWN);
     return NULL;
 }
 

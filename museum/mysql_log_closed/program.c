@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "show.h"
+#include "state.h"
 
 SHOW_ORDER("closed", "looking 1", "looked 1", "opening");
 
@@ -61,6 +62,7 @@ static void write_entry(struct binary_log *log, int client)
 static void *serve(void *argument)
 {
     char query[64];
+    READ_STATE();
     for (int number = 0; number < QUERIES; number++) {
         snprintf(query, sizeof query, "INSERT INTO t VALUES (%d)", number);
         write_entry(&binlog, *(int *)argument);
@@ -80,6 +82,7 @@ int main(void)
 {
     pthread_t clients[CLIENTS], rotator;
     int numbers[CLIENTS];
+    WRITE_STATE();
     for (int number = 0; number < CLIENTS; number++) {
         numbers[number] = number;
         pthread_create(&clients[number], NULL, serve, &numbers[number]);

@@ -6,7 +6,7 @@
 
 #include "show.h"
 
-SHOW_ORDER("asked", "erased", "copying");
+SHOW_ORDER("asked", "erasing", "erased", "copying");
 
 class StringBuffer {
 public:
@@ -19,7 +19,7 @@ public:
         memcpy(characters_, text, length_);
     }
 
-    size_t length()
+    __attribute__((noinline)) size_t length()
     {
         Guard guard(&lock_);
         return length_; /* guilty: length */
@@ -35,6 +35,10 @@ public:
     void erase(size_t begin, size_t end)
     {
         Guard guard(&lock_);
+        if (end > length_)
+            end = length_;
+        if (begin >= end)
+            return;
         memmove(characters_ + begin, characters_ + end, length_ - end);
         length_ -= end - begin; /* guilty: erase */
     }
@@ -74,22 +78,25 @@ private:
 };
 
 static StringBuffer message("a message to be appended");
+static size_t n_left;
 
 static void *append_message(void *)
 {
     StringBuffer page("page: ");
-    message.assign("a message to be appended"); // the appending thread has set the length itself
-    for (int round = 0; round < 10; round++)
+    for (int round = 0; round < 10; round++) {
+        message.assign("a message to be appended"); // the appending thread has set the length itself
         page.append(message);
+    }
+    n_left = message.length();
     return nullptr;
 }
 
 static void *erase_message(void *)
 {
     for (int round = 0; round < 10; round++) {
-        message.erase(0, message.length());
+        AT("erasing");
+        message.erase(0, 100);
         AT("erased");
-        message.assign("another message");
     }
     return nullptr;
 }

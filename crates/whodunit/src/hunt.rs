@@ -24,6 +24,7 @@ mod witness;
 pub use ground::{Ground, NoRun, Quarry, Trial};
 pub use hunted::serve;
 pub use order::Tactic;
+pub use runner::Runner;
 pub use search::{Plan, search};
 pub use witness::own_place;
 

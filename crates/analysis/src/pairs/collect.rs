@@ -150,6 +150,13 @@ pub struct Collected {
 }
 
 impl Collected {
+    /// Forgets pairs whose iterations nobody asked for.
+    pub fn keep_placed(&mut self) {
+        self.pairs.retain(|pair| !pair.occurrences.is_empty());
+        self.pairs.shrink_to_fit();
+        self.executed = Vec::new();
+    }
+
     /// Names the contexts of ends by what they are, so that those of different runs can be compared.
     pub fn settle_contexts(&mut self) {
         let contexts = std::mem::take(&mut self.contexts);

@@ -1,11 +1,12 @@
 //! Test procedure III: two pairs that are known one by one, and never came together in a passing run.
 //!
-//! Pairs that the same passing runs have, with the same directions, are alike to this procedure; so groups of them are
+//! Pairs that the same runs have, with the same directions, are alike to this procedure; so groups of them are
 //! compared, not pairs. Where there are more groups than can be, the rarest are.
 
 use super::Deed;
 use super::collect::Occurrence;
-use super::runs::{Direction, DirectionsId, PairId, Runs};
+use super::runs::{Direction, DirectionsId, PairId, RunPairs, Runs};
+use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,6 +92,8 @@ pub fn mixtures(runs: &Runs) -> Vec<Couple> {
 type Profile = Vec<Option<DirectionsId>>;
 
 struct Group {
+    /// How they came in the failing run.
+    failing: DirectionsId,
     profile: Profile,
     /// In ascending order.
     pairs: Vec<PairId>,
@@ -100,15 +103,13 @@ struct Comparison<'a> {
     runs: &'a Runs,
     level: Level,
     groups: Vec<Group>,
-    failing: FxHashMap<PairId, DirectionsId>,
     /// Whether two sets of directions fit together, as far as it has been asked.
     fitting: FxHashMap<(DirectionsId, DirectionsId), bool>,
 }
 
 impl<'a> Comparison<'a> {
     fn new(runs: &'a Runs, level: Level) -> Comparison<'a> {
-        let groups = groups(runs);
-        Comparison { runs, level, groups, failing: runs.failing_directions(), fitting: FxHashMap::default() }
+        Comparison { runs, level, groups: groups(runs), fitting: FxHashMap::default() }
     }
 
     /// The couples of all groups that `is_wanted` says.
@@ -116,7 +117,7 @@ impl<'a> Comparison<'a> {
         let mut couples = Vec::new();
         for one in 0..self.groups.len() {
             for other in one..self.groups.len() {
-                if is_wanted(&mut self, one, other) {
+                if self.in_failure(one, other) && is_wanted(&mut self, one, other) {
                     self.couple_groups(one, other, &mut couples);
                 }
                 if couples.len() >= MOST_COUPLES {
@@ -133,19 +134,15 @@ impl<'a> Comparison<'a> {
         let (firsts, seconds) = (self.groups[one].pairs.clone(), self.groups[other].pairs.clone());
         for &first in &firsts {
             for &second in seconds.iter().filter(|second| one != other || first < **second) {
-                if couples.len() < MOST_COUPLES && self.runs.are_apart(first, second) && self.in_failure(first, second)
-                {
+                if couples.len() < MOST_COUPLES && self.runs.are_apart(first, second) {
                     couples.push(self.ordered(first, second));
                 }
             }
         }
     }
 
-    fn in_failure(&mut self, one: PairId, other: PairId) -> bool {
-        match (self.failing.get(&one), self.failing.get(&other)) {
-            (Some(&one), Some(&other)) => self.fit(one, other),
-            _ => false,
-        }
+    fn in_failure(&mut self, one: usize, other: usize) -> bool {
+        self.fit(self.groups[one].failing, self.groups[other].failing)
     }
 
     fn never_together(&mut self, one: usize, other: usize) -> bool {
@@ -178,26 +175,50 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The pairs that are in the failing run and in some passing one, by how they came in passing runs.
+/// The pairs that are in the failing run and in some passing one, by how they came in all runs.
 fn groups(runs: &Runs) -> Vec<Group> {
     let common = runs.in_some_passing() & &runs.failing.present;
-    let place: FxHashMap<PairId, usize> = common.iter().enumerate().map(|(place, id)| (id, place)).collect();
-    let mut profiles: Vec<Profile> = vec![vec![None; runs.n_passing()]; place.len()];
-    for (number, run) in runs.passing.iter().enumerate() {
-        for (id, directions) in run.present.iter().zip(&run.directions) {
-            if let Some(place) = place.get(&id) {
-                profiles[*place][number] = Some(*directions);
-            }
-        }
+    let mut sorts: Vec<u32> = vec![0; common.len() as usize];
+    for run in runs.passing.iter().chain([&runs.failing]) {
+        tell_apart(&mut sorts, run, &common);
     }
-    let mut groups: BTreeMap<Profile, Vec<PairId>> = BTreeMap::new();
-    for (id, profile) in common.iter().zip(profiles) {
-        groups.entry(profile).or_default().push(id);
+    let mut groups: BTreeMap<u32, Vec<PairId>> = BTreeMap::new();
+    for (id, sort) in common.iter().zip(sorts) {
+        groups.entry(sort).or_default().push(id);
     }
-    let mut groups: Vec<Group> = groups.into_iter().map(|(profile, pairs)| Group { profile, pairs }).collect();
-    groups.sort_by_key(|group| (group.profile.iter().flatten().count(), group.pairs[0]));
+    let mut groups: Vec<Vec<PairId>> = groups.into_values().collect();
+    groups.sort_by_cached_key(|pairs| (runs.times_in_passing(pairs[0]), pairs[0]));
     groups.truncate(MOST_GROUPS);
-    groups
+    let group = |pairs: Vec<PairId>| {
+        let failing = runs.failing.directions_of(pairs[0])?;
+        Some(Group { failing, profile: profile(runs, pairs[0]), pairs })
+    };
+    groups.into_iter().filter_map(group).collect()
+}
+
+/// Gives pairs that a run has differently, or only one of, different numbers. Those that were different before stay so.
+fn tell_apart(sorts: &mut [u32], run: &RunPairs, common: &RoaringBitmap) {
+    let mut known: FxHashMap<(u32, Option<DirectionsId>), u32> = FxHashMap::default();
+    // Neighbours mostly are alike.
+    let mut last = None;
+    let mut present = run.present.iter().zip(run.directions.iter().copied()).peekable();
+    for (id, sort) in common.iter().zip(sorts) {
+        while present.next_if(|(other, _)| *other < id).is_some() {}
+        let directions = present.next_if(|(other, _)| *other == id).map(|(_, directions)| directions);
+        let key = (*sort, directions);
+        *sort = match last {
+            Some((before, number)) if before == key => number,
+            _ => {
+                let fresh = known.len() as u32;
+                *known.entry(key).or_insert(fresh)
+            }
+        };
+        last = Some((key, *sort));
+    }
+}
+
+fn profile(runs: &Runs, pair: PairId) -> Profile {
+    runs.passing.iter().map(|run| run.directions_of(pair)).collect()
 }
 
 /// Drops couples with a pair by which a pair of another couple is predictable, the last ones first.

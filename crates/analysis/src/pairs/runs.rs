@@ -48,6 +48,13 @@ pub(super) struct RunPairs {
     pub executed: RoaringTreemap,
 }
 
+impl RunPairs {
+    pub fn directions_of(&self, pair: PairId) -> Option<DirectionsId> {
+        let place = self.present.contains(pair).then(|| self.present.rank(pair) as usize - 1);
+        place.and_then(|place| self.directions.get(place).copied())
+    }
+}
+
 /// A failing run, and the passing runs that it is compared with.
 #[derive(Default)]
 pub struct Runs {

@@ -35,6 +35,8 @@ pub struct Trial {
     pub seed: u64,
     pub tactic: Tactic,
     pub observe: bool,
+    /// Whether it matters where it crashes, if it does.
+    pub tells_places: bool,
     pub patience: u64,
     /// How long it may take, which only tells that it waits for something that never comes.
     pub limit: Duration,
@@ -214,6 +216,7 @@ impl Ground {
             course: None,
             points: self.points_file(),
             observe: trial.observe,
+            tells_places: trial.tells_places,
             patience: trial.patience,
             recording: place.join("recording"),
             answer: answer_file(place),

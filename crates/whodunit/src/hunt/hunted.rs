@@ -124,7 +124,7 @@ fn run_one(order: &Order, program: Program) -> ExitCode {
         let answer = write_to(&order.answer).and_then(PrivateFile::new);
         let answer = answer.map_err(|error| format!("{}: cannot be written: {error}", order.answer.display()))?;
         let prepared = prepare(order, &program)?;
-        Ok((Witness::maker(order.observe, prepared.steps.clone(), answer), prepared))
+        Ok((Witness::maker(order, prepared.steps.clone(), answer), prepared))
     });
     match prepared {
         Ok((host, prepared)) => go(order, program, prepared, host),

@@ -104,6 +104,8 @@ pub struct Order {
     pub points: PathBuf,
     /// Whether to look which memory threads share.
     pub observe: bool,
+    /// Whether to tell where a crash is; reading the names takes longer than many a schedule.
+    pub tells_places: bool,
     /// How many events may pass while nothing comes of them.
     pub patience: u64,
     /// The folder of the recording, which is to be made.

@@ -142,6 +142,7 @@ impl Hunt<'_> {
             seed: self.plan.seed,
             tactic: Tactic::Ordinary,
             observe: true,
+            tells_places: true,
             patience: self.plan.timeout.unwrap_or(FIRST_PATIENCE),
             limit: FIRST_LIMIT,
         };
@@ -169,7 +170,8 @@ impl Hunt<'_> {
 
     fn trial(&self, number: u64, patience: u64, limit: Duration) -> Trial {
         let seed = self.plan.seed.wrapping_add(number - 1);
-        Trial { number, seed, tactic: self.tactic(number - 1, seed), observe: false, patience, limit }
+        let tactic = self.tactic(number - 1, seed);
+        Trial { number, seed, tactic, observe: false, tells_places: true, patience, limit }
     }
 
     /// How threads are chosen in the schedule that `index` others come before.

@@ -41,12 +41,13 @@ pub struct Stem {
     lessons: u32,
 }
 
-/// Where a copy's choices and its answer go, and whether it is to tell what it ran.
+/// Where a copy's choices and its answer go, and what it is to tell.
 pub struct Copied {
     pub departure: Departure,
     pub steps: Option<Steps>,
     pub answer: PrivateFile,
     pub tells_units: bool,
+    pub tells_places: bool,
 }
 
 /// Descriptors from here on are hardly the program's.
@@ -105,6 +106,7 @@ impl Stem {
             steps,
             answer: PrivateFile::new(write_to(&order.answer)?)?,
             tells_units: self.lessons > 0,
+            tells_places: order.tells_places,
         })
     }
 }

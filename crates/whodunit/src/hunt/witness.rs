@@ -1,6 +1,6 @@
 //! Who is told what happens in a hunted run: keeps it and writes it down at the end, and says nothing to people.
 
-use super::order::{Answer, Crash, Kind, Shared};
+use super::order::{Answer, Crash, Kind, Order, Shared};
 use super::stem::Stem;
 use crate::host::{Terminal, with_room};
 use crate::scene::Scene;
@@ -30,14 +30,21 @@ pub struct Witness {
     /// Who waits for orders, before the schedule has begun.
     stem: Mutex<Option<Stem>>,
     tells_units: AtomicBool,
+    tells_places: AtomicBool,
 }
 
 impl Witness {
     /// Makes the witness of one run.
-    pub fn maker(observes: bool, steps: Option<Steps>, file: PrivateFile) -> impl FnOnce(Terminal) -> Box<dyn Host> {
+    pub fn maker(
+        order: &Order,
+        steps: Option<Steps>,
+        file: PrivateFile,
+    ) -> impl FnOnce(Terminal) -> Box<dyn Host> + use<> {
+        let (observes, tells_places) = (order.observe, order.tells_places);
         move |terminal| {
             let (steps, file) = (Mutex::new(steps), Mutex::new(Some(file)));
-            Box::new(Witness { observes, steps, file, ..Witness::new(terminal) })
+            let tells_places = AtomicBool::new(tells_places);
+            Box::new(Witness { observes, steps, file, tells_places, ..Witness::new(terminal) })
         }
     }
 
@@ -55,7 +62,13 @@ impl Witness {
             file: Mutex::default(),
             stem: Mutex::default(),
             tells_units: AtomicBool::new(false),
+            tells_places: AtomicBool::new(true),
         }
+    }
+
+    /// Every function of each thread's stack, the innermost first; nothing if nobody wants to know.
+    fn functions_of(&self, threads: &[&ThreadFacts]) -> Vec<Vec<SourceFrame>> {
+        if self.tells_places.load(Ordering::Relaxed) { functions_of(threads) } else { Vec::new() }
     }
 
     fn keep(&self, change: impl FnOnce(&mut Answer)) {
@@ -67,7 +80,7 @@ impl Host for Witness {
     fn crashed(&self, crash: &engine::Crash) {
         let culprit: Vec<&ThreadFacts> = crash.threads.iter().filter(|thread| thread.id == crash.thread).collect();
         let told = with_room(&|| {
-            let functions = functions_of(&culprit);
+            let functions = self.functions_of(&culprit);
             let kind = match crash.signal {
                 SIGXCPU => Kind::Hang,
                 SIGABRT if functions.iter().flatten().any(is_assertion) => Kind::Assertion,
@@ -83,7 +96,7 @@ impl Host for Witness {
         let told = with_room(&|| {
             let threads_of: Vec<&ThreadFacts> = threads.iter().collect();
             let places: BTreeSet<String> =
-                functions_of(&threads_of).iter().filter_map(|stack| own_place(stack)).collect();
+                self.functions_of(&threads_of).iter().filter_map(|stack| own_place(stack)).collect();
             Crash { kind: Kind::Deadlock, places: places.into_iter().collect() }
         });
         self.keep(|answer| answer.crash = Some(told));
@@ -142,6 +155,7 @@ impl Host for Witness {
                 *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(copied.answer);
                 *self.steps.lock().unwrap_or_else(PoisonError::into_inner) = copied.steps;
                 self.tells_units.store(copied.tells_units, Ordering::Relaxed);
+                self.tells_places.store(copied.tells_places, Ordering::Relaxed);
                 copied.departure
             }
             // Whoever waits for the answer finds none.
@@ -152,7 +166,6 @@ impl Host for Witness {
     fn notice(&self, _: &str) {}
 }
 
-/// Every function of each thread's stack, the innermost first.
 fn functions_of(threads: &[&ThreadFacts]) -> Vec<Vec<SourceFrame>> {
     let shown = Scene::read(&Arc::default()).threads(threads);
     shown.into_iter().map(|thread| thread.frames.into_iter().flat_map(|frame| frame.resolved).collect()).collect()

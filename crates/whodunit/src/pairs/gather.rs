@@ -5,7 +5,7 @@
 
 use super::hearing::{self, Manner, Source};
 use super::{Arguments, Case, Gathered, passing_runs};
-use crate::hunt::{self, Ground, NoRun, Plan, Quarry, STOP, Tactic, Trial};
+use crate::hunt::{self, Ground, NoRun, Plan, Quarry, Runner, STOP, Tactic, Trial};
 use crate::recordings::Trouble;
 use crate::{record, search as path, status};
 use analysis::pairs::{Runs, Suspect, suspects};
@@ -167,7 +167,7 @@ fn trouble(no_run: NoRun) -> Trouble {
 }
 
 fn trial(number: u64, seed: u64, tactic: Tactic) -> Trial {
-    Trial { number, seed, tactic, observe: false, patience: PATIENCE, limit: LIMIT }
+    Trial { number, seed, tactic, observe: false, tells_places: false, patience: PATIENCE, limit: LIMIT }
 }
 
 /// Ways to choose threads, the mildest first: where a bug shows easily, only the first ones let a run pass.
@@ -197,6 +197,8 @@ struct Schedules<'a> {
     /// Instructions before which threads may change.
     points: Vec<u64>,
     length: Length,
+    /// Each runs one schedule at a time.
+    runners: Vec<Runner>,
     /// Of each way.
     tallies: [Tally; WAYS.len()],
     tried: u64,
@@ -208,7 +210,7 @@ impl Schedules<'_> {
     fn new<'a>(ground: &'a Ground, arguments: &'a Arguments, length: Length) -> Result<Schedules<'a>, Trouble> {
         let points = ground.points().map_err(Trouble::Refused)?.into_iter().collect();
         let tallies = [Tally::default(); WAYS.len()];
-        Ok(Schedules { ground, arguments, points, length, tallies, tried: 0, refused: 0 })
+        Ok(Schedules { ground, arguments, points, length, runners: Vec::new(), tallies, tried: 0, refused: 0 })
     }
 
     /// Adds passing runs until there are enough; tells them.
@@ -274,26 +276,30 @@ impl Schedules<'_> {
     }
 
     /// Whether each passed.
-    fn run_all(&self, trials: &[(usize, Trial)]) -> Result<Vec<bool>, Trouble> {
+    fn run_all(&mut self, trials: &[(usize, Trial)]) -> Result<Vec<bool>, Trouble> {
+        while self.runners.len() < self.arguments.jobs().min(trials.len()) {
+            self.runners.push(self.ground.stem(trials[0].1).map_err(not_run)?);
+        }
         let next = AtomicUsize::new(0);
         let outcomes = Mutex::new(vec![false; trials.len()]);
-        let work = || -> Result<(), Trouble> {
-            let mut runner = self.ground.runner().map_err(not_run)?;
+        let ground = self.ground;
+        let work = |runner: &mut Runner| -> Result<(), Trouble> {
             while let Some((place, (_, trial))) = next_of(&next, trials) {
-                let run = match self.ground.run_and_keep(&mut runner, *trial) {
+                let run = match ground.run_and_keep(runner, *trial) {
                     Err(NoRun::Stopped) => return Ok(()),
                     other => other.map_err(trouble)?,
                 };
                 let has_passed = run.failure.is_none() && !run.is_slow;
                 if !has_passed {
-                    self.ground.clear(trial.number);
+                    ground.clear(trial.number);
                 }
                 outcomes.lock().unwrap_or_else(PoisonError::into_inner)[place] = has_passed;
             }
             Ok(())
         };
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.arguments.jobs().min(trials.len())).map(|_| scope.spawn(work)).collect();
+            let work = &work;
+            let workers: Vec<_> = self.runners.iter_mut().map(|runner| scope.spawn(move || work(runner))).collect();
             workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
         })?;
         Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner))

@@ -96,7 +96,13 @@ fn by_iterations(case: &Case, manner: Manner) -> Result<Vec<Suspect>, Trouble> {
     }
     let manner = Manner { looping_sites, ..manner };
     let failing = case.failing.hear(&manner, &case.failing)?;
-    let passing = hearing::hear_all(&case.passing, &case.failing, &manner, case.jobs).runs;
+    let passing = hearing::ask_all(&case.passing, case.jobs, |source| {
+        let mut run = source.hear(&manner, &case.failing)?;
+        // All runs are held at the same time.
+        run.keep_placed();
+        Ok(run)
+    });
+    let passing: Vec<Collected> = passing.into_iter().flatten().collect();
     // Threads two by two are the last resort: there, luck of single runs is not believed.
     let most = if manner.two_by_two { passing.len() / SELDOM } else { 0 };
     let mut found: Vec<Suspect> =

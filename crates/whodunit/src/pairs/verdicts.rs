@@ -36,8 +36,8 @@ struct Charge {
     grounds: Vec<String>,
 }
 
-/// Adds what is to blame to the findings: the unlikely ones that a what-if run has shown, since these are simpler; else the suspects
-/// that it has shown; else all suspects. `most` of each are tried.
+/// Adds what is to blame to the findings: the suspects that a what-if run has shown; else the unlikely ones that it has; else all
+/// suspects. `most` of each are tried.
 pub fn judge(
     findings: &mut Findings,
     (suspects, unlikely): (&[Suspect], &[Suspect]),
@@ -49,14 +49,19 @@ pub fn judge(
     let charges = |suspects: &[Suspect], most: usize| {
         suspects.iter().take(most).map(|suspect| court.charge(suspect)).collect::<Vec<_>>()
     };
-    let mut found = court.tried(&charges(unlikely, most), most)?;
-    found.retain(|finding| finding.status() == Status::Proved);
-    if found.is_empty() {
-        found = court.tried(&charges(suspects, MOST_TOLD), most)?;
-        let n_proved = found.iter().filter(|finding| finding.status() == Status::Proved).count();
+    let is_proved = |finding: &Finding| finding.status() == Status::Proved;
+    let mut found = court.tried(&charges(suspects, MOST_TOLD), most)?;
+    findings.summary.left_out = (suspects.len() - found.len()) as u64;
+    if found.iter().any(is_proved) {
         // What is proved explains the failure, and most else comes of it.
-        found.truncate(if n_proved > 0 { n_proved } else { MOST_TOLD });
+        found.retain(is_proved);
         findings.summary.left_out = (suspects.len() - found.len()) as u64;
+    } else {
+        let mut shown = court.tried(&charges(unlikely, most), most)?;
+        shown.retain(is_proved);
+        if !shown.is_empty() {
+            (found, findings.summary.left_out) = (shown, 0);
+        }
     }
     court.pass_sentence(findings, found);
     Ok(())

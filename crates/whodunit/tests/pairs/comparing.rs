@@ -2,6 +2,9 @@
 
 use super::place::Place;
 
+/// Enough passing runs for small programs, and no what-if runs.
+const FEW: [&str; 4] = ["--runs", "25", "--prove", "0"];
+
 /// The first finding blames these marks, and was told by this procedure.
 #[track_caller]
 fn blames(name: &str, options: &[&str], marks: &[&str], ground: &str) {
@@ -40,6 +43,24 @@ fn a_pair_that_foretells_the_guilty_one_is_not_told() {
 #[test]
 fn a_run_that_ended_too_soon_is_blamed_on_the_order_that_it_lacks() {
     blames("transmission_bandwidth", &["--runs", "15", "--procedure", "2"], &["read", "initialise"], "Procedure II: ");
+}
+
+#[test]
+fn an_access_between_two_of_another_thread_is_told_by_procedure_1() {
+    let ground = "Procedure I: none of";
+    blames("mysql_log_closed", &FEW, &["close", "look", "open"], ground);
+    blames("mozilla_current_script", &FEW, &["load", "clear", "compile"], ground);
+    blames("l_proc_sweep", &FEW, &["clear", "use"], ground);
+}
+
+#[test]
+fn an_order_that_only_the_failing_run_has_is_told_by_procedure_1() {
+    blames("accidental_order", &FEW, &["default", "override"], "Procedure I: none of");
+}
+
+#[test]
+fn accesses_to_two_variables_that_never_came_together_are_told_by_procedure_3() {
+    blames("smcm_two_writes", &FEW, &["write-x", "write-y", "read-x", "read-y"], "Procedure III: of");
 }
 
 #[test]
