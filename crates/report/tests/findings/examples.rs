@@ -96,6 +96,7 @@ pub fn race() -> Finding {
         process: Some(1),
         plan: Some(json!({"schema": "whodunit/plan/1", "steps": []})),
         seed: Some(7),
+        failing: None,
     };
     finding.next = vec![Next {
         command: "whodunit last-write server-3 hits --all".to_owned(),
