@@ -137,7 +137,7 @@ fn run(number: u64) -> Collected {
 /// Most data goes from the first thread to the others; some among these.
 fn common_pair(head: u64) -> SeenPair {
     let to = 1 + head % (THREADS - 1);
-    let from = if head % 1000 == 0 { 1 + (head + 1) % (THREADS - 1) } else { 0 };
+    let from = if head.is_multiple_of(1000) { 1 + (head + 1) % (THREADS - 1) } else { 0 };
     pair(head, (from as u32, to as u32), head / 4)
 }
 
