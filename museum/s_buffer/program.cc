@@ -19,7 +19,7 @@ public:
         memcpy(characters_, text, length_);
     }
 
-    __attribute__((noinline)) size_t length()
+    size_t length()
     {
         Guard guard(&lock_);
         return length_; /* guilty: length */
@@ -78,7 +78,6 @@ private:
 };
 
 static StringBuffer message("a message to be appended");
-static size_t n_left;
 
 static void *append_message(void *)
 {
@@ -87,7 +86,6 @@ static void *append_message(void *)
         message.assign("a message to be appended"); // the appending thread has set the length itself
         page.append(message);
     }
-    n_left = message.length();
     return nullptr;
 }
 

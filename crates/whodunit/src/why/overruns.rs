@@ -1,4 +1,5 @@
-//! What else the function of the first stray store has overrun: all of it is left out at once, and what came first is to blame.
+//! What else the statements of stray stores have overrun, and those beside the first: all of it is left out at once, and what came
+//! first is to blame.
 //!
 //! A statement that goes too far once mostly goes further; and where a loop goes too far, all of its statements do, whether the
 //! failure depends on them or not. May miss: statements whose pointers were made long before.
@@ -14,8 +15,16 @@ const MOST_STORES: usize = 1024;
 /// So many other statements of the function are looked at.
 const MOST_BESIDE: usize = 4;
 
-/// Adds the overruns of the statement that the first way leads to, and of those beside it; the earliest comes first.
+/// Adds the overruns of the statements that the ways lead to, and of those beside the first; the earliest comes first.
 pub fn add(trails: &mut Vec<Trail>, checks: &Checks<'_>) {
+    let others = other_statements(trails);
+    add_of_first(trails, checks);
+    for (store, check, end) in others {
+        append(trails, &store, &check, &checks.overruns(&store, end).overruns);
+    }
+}
+
+fn add_of_first(trails: &mut Vec<Trail>, checks: &Checks<'_>) {
     let Some(first) = trails.first() else { return };
     let (Some(store), Some(end)) = (first.origin().cloned(), first.check.end) else { return };
     let found = checks.overruns(&store, end);
@@ -32,6 +41,20 @@ pub fn add(trails: &mut Vec<Trail>, checks: &Checks<'_>) {
             put_first(trails, at(&beside, first), check);
         }
     }
+}
+
+/// A stray store of each instruction but the first way's, and what it went beyond the end of.
+fn other_statements(trails: &[Trail]) -> Vec<(Definition, Check, u64)> {
+    let mut found: Vec<(Definition, Check, u64)> = Vec::new();
+    let first = trails.first().and_then(Trail::origin).map(|origin| &origin.pc);
+    for trail in trails {
+        let (Some(store), Some(end)) = (trail.origin(), trail.check.end) else { continue };
+        let is_known = Some(&store.pc) == first || found.iter().any(|(known, ..)| known.pc == store.pc);
+        if !is_known && found.len() < MOST_BESIDE {
+            found.push((store.clone(), Check { class: trail.check.class, ..Check::default() }, end));
+        }
+    }
+    found
 }
 
 /// Adds a way to each store that none leads to yet.

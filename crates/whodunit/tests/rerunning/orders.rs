@@ -88,14 +88,23 @@ fn a_hold_that_would_hang_is_given_up() {
 }
 
 #[test]
-fn a_hold_against_a_thread_that_spins_is_given_up_or_runs_into_the_limit() {
+fn a_hold_against_a_thread_that_spins_is_given_up_within_the_limit() {
     let place = Place::new("spinning", "spin");
     assert_eq!(place.record(&["./guest"]).stdout, b"heard\n");
     let (say, heard) = (place.at("spin", "say"), place.at("spin", "heard"));
     let steps = json!([{ "hold": { "thread": 2, "before": say, "until": { "thread": 1, "passes": heard } } }]);
-    let (text, outcome) = place.outcome(&steps, &[]);
-    assert_eq!(outcome["ending"], json!({ "exited": { "status": 0 } }), "{text}");
-    assert!(outcome["remarks"][0].as_str().unwrap().contains("went on for too long"), "{text}");
+    for options in [&[] as &[&str], &["--limit", "1000000"]] {
+        let (text, outcome) = place.outcome(&steps, options);
+        assert_eq!(outcome["ending"], json!({ "exited": { "status": 0 } }), "{text}");
+        assert!(outcome["remarks"][0].as_str().unwrap().contains("went on for too long"), "{text}");
+    }
+}
+
+#[test]
+fn a_run_that_spins_for_ever_runs_into_the_limit() {
+    let place = Place::new("unsaid", "spin");
+    place.record(&["./guest"]);
+    let steps = json!([{ "suppress": { "thread": 2, "at": place.at("spin", "say"), "time": 1 } }]);
     let (text, outcome) = place.outcome(&steps, &["--limit", "1000000"]);
     assert_eq!(outcome["ending"], json!({ "limit": {} }), "{text}");
     assert_eq!(place.rerun(&steps, &["--limit", "1000000"]).status.code(), Some(1));
