@@ -1,4 +1,5 @@
-// A statistics counter that nobody locked is later used to decide whether one more client may come in.
+// A statistics counter that nobody locked is later used to decide whether all clients have come. It only counts up, so no lost
+// update makes up for another.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static int n_refused, n_visits;
 static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void change_count(int by, int client)
+static void count_client(int client)
 {
     char line[32];
 #ifdef FIXED
@@ -25,9 +26,9 @@ static void change_count(int by, int client)
 #endif
     int count = n_clients; /* guilty: read */
     AT_NUMBER("read", client);
-    snprintf(line, sizeof line, "client %d, %d in", client, count);
+    snprintf(line, sizeof line, "client %d, %d before", client, count);
     AT_NUMBER("storing", client);
-    n_clients = count + by; /* guilty: store */
+    n_clients = count + 1; /* guilty: store */
     AT_NUMBER("stored", client);
 #ifdef FIXED
     pthread_mutex_unlock(&count_lock);
@@ -60,21 +61,20 @@ static void *visit(void *argument)
     int client = *(int *)argument;
     for (int number = 0; number < VISITS; number++) {
         AT_NUMBER("entering", client);
-        change_count(1, client);
+        count_client(client);
         AT_NUMBER("entered", client);
         AT_NUMBER("going-in", client);
         int slot = take_slot();
         if (slot < SLOTS)
             give_slot(slot);
-        change_count(-1, client);
     }
     return NULL;
 }
 
 static void admit_last(void)
 {
-    if (n_clients != 0) { /* guilty: decide */
-        printf("%d clients are said to be in\n", n_clients);
+    if (n_clients < CLIENTS * VISITS) { /* guilty: decide */
+        printf("only %d clients are said to have come\n", n_clients);
         exit(4);
     }
 }

@@ -103,8 +103,10 @@ impl Bench<'_> {
     fn proved(&self, prediction: &Prediction, plan: &Plan, outcome: &Outcome) -> Finding {
         let command = self.subject.command(plan);
         let variable = self.variable(prediction);
-        let mut finding = Finding::proved(class(prediction.kind), &self.title(prediction, &variable), &command);
+        let mut finding =
+            Finding::proved(class(prediction.kind), &self.title(prediction, &variable, "nothing"), &command);
         self.describe(&mut finding, prediction, variable);
+        finding.grounds.push(wording::NOTHING_ORDERS.to_owned());
         finding.failure = Some(outcomes::failure(outcome));
         finding.evidence.plan = serde_json::to_value(plan).ok();
         if let Some(name) = keeping::keep(self.subject, plan, outcome) {
@@ -121,8 +123,12 @@ impl Bench<'_> {
 
     fn suspected(&self, prediction: &Prediction, note: &str) -> Finding {
         let variable = self.variable(prediction);
-        let mut finding = Finding::suspected(class(prediction.kind), &self.title(prediction, &variable));
+        let mut finding =
+            Finding::suspected(class(prediction.kind), &self.title(prediction, &variable, "nothing seen"));
         self.describe(&mut finding, prediction, variable);
+        if !finding.grounds.is_empty() {
+            finding.grounds.push(wording::NOTHING_SEEN_ORDERS.to_owned());
+        }
         finding.notes = vec![note.to_owned()];
         finding
     }
@@ -161,7 +167,6 @@ impl Bench<'_> {
         vec![
             wording::order_seen(prediction),
             wording::locks(prediction, &names(&prediction.early), &names(&prediction.late)),
-            wording::NOTHING_ORDERS.to_owned(),
         ]
     }
 
@@ -172,7 +177,7 @@ impl Bench<'_> {
         if is_call { self.names.callers(&deed.callers) } else { self.names.stack(deed.pc, &deed.callers) }
     }
 
-    fn title(&self, prediction: &Prediction, variable: &Variable) -> String {
+    fn title(&self, prediction: &Prediction, variable: &Variable, obstacle: &str) -> String {
         let what = short_name(prediction, variable);
         let who = |deed: &Deed| {
             let function = self.stack(deed).into_iter().find_map(|place| place.function);
@@ -181,7 +186,7 @@ impl Bench<'_> {
         };
         let (early, late) = wording::deeds(prediction.kind);
         format!(
-            "{} {early} {what}, {} {late} it, and nothing keeps them from this order",
+            "{} {early} {what}, {} {late} it, and {obstacle} keeps them from this order",
             who(&prediction.early),
             who(&prediction.late)
         )

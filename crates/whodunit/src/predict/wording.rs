@@ -19,9 +19,13 @@ pub fn deeds(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// Said of all that is told: whatever orders the two would have kept it from being tried.
+/// Said of what is proved: whatever orders the two would have kept it from being tried, and from coming about.
 pub const NOTHING_ORDERS: &str = "Nothing else orders them: neither thread is made or joined by the other in between, and no barrier, semaphore, \
      condition, atomic, flag or queue makes one wait for the other.";
+
+/// Said of what is only suspected.
+pub const NOTHING_SEEN_ORDERS: &str =
+    "No other synchronisation of the two was seen; a flag or a queue of the program's own may still order them.";
 
 /// The order that the run had them in.
 pub fn order_seen(prediction: &Prediction) -> String {
