@@ -242,9 +242,9 @@ mod tests {
     #[test]
     fn names_begin_where_the_program_has_gone() {
         let mut descriptors = Descriptors { directory: b"/home".to_vec(), ..Descriptors::default() };
-        let folder = c"work";
+        let folder = c"src";
         call(&mut descriptors, libc::SYS_chdir, [folder.as_ptr() as u64, 0, 0], 0);
-        assert_eq!(descriptors.resolve(libc::AT_FDCWD as u64, b"a"), Some(b"/home/work/a".to_vec()));
+        assert_eq!(descriptors.resolve(libc::AT_FDCWD as u64, b"a"), Some(b"/home/src/a".to_vec()));
         assert_eq!(descriptors.resolve(7, b"/a"), Some(b"/a".to_vec()));
         assert_eq!(descriptors.resolve(7, b"a"), None);
     }
