@@ -8,6 +8,8 @@
 
 #[path = "support/alone.rs"]
 mod alone;
+#[path = "support/common.rs"]
+mod common;
 #[path = "../tests/museum/exhibit.rs"]
 mod exhibit;
 #[path = "support/findings.rs"]
@@ -16,6 +18,7 @@ mod findings;
 mod support;
 
 use clap::{Parser, ValueEnum};
+use common::Common;
 use exhibit::{Exhibit, Failure, Kind, Level, Variant};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,38 +52,25 @@ impl Optimisation {
 /// Measures what diagnoses of concurrent bugs say.
 #[derive(Parser)]
 struct Arguments {
-    /// Only exhibits whose name contains one of these.
-    filters: Vec<String>,
+    #[command(flatten)]
+    common: Common,
     /// How much the compiler optimises.
     #[arg(long, value_enum, default_values_t = [Optimisation::O0, Optimisation::O2])]
     level: Vec<Optimisation>,
     /// The failing run as it was found, with all its changes of threads.
     #[arg(long)]
     unshrunk: bool,
-    /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
-    #[arg(long, hide = true)]
-    bench: bool,
-    /// Runs a command and tells its cost, as the only child of a process.
-    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
-    alone: Vec<String>,
 }
 
 impl Arguments {
     fn wants(&self, exhibit: &Exhibit) -> bool {
-        let is_named = self.filters.iter().any(|filter| exhibit.name.contains(filter.as_str()));
-        let fails_by_order = exhibit.failure.is_some() && exhibit.kind != Kind::Fault;
-        fails_by_order && (self.filters.is_empty() || is_named)
+        exhibit.failure.is_some() && exhibit.kind != Kind::Fault && self.common.wants(&exhibit.name)
     }
 }
 
 fn main() -> Result<(), String> {
     let arguments = Arguments::parse();
-    if !arguments.alone.is_empty() {
-        alone::run_alone(&arguments.alone);
-        return Ok(());
-    }
-    if !arguments.bench {
-        println!("measures only under `cargo bench --bench diagnosing_threads`");
+    if !arguments.common.measures("diagnosing_threads") {
         return Ok(());
     }
     println!(

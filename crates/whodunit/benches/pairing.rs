@@ -8,6 +8,8 @@
 
 #[path = "support/alone.rs"]
 mod alone;
+#[path = "support/common.rs"]
+mod common;
 #[path = "../tests/museum/exhibit.rs"]
 mod exhibit;
 #[path = "support/findings.rs"]
@@ -18,6 +20,7 @@ mod published;
 mod support;
 
 use clap::Parser;
+use common::Common;
 use exhibit::{Exhibit, Variant};
 use findings::ask;
 use published::{PUBLISHED, Published};
@@ -32,8 +35,8 @@ const BETWEEN_SEEDS: u64 = 1000;
 /// Measures what comparing runs blames.
 #[derive(Parser)]
 struct Arguments {
-    /// Only exhibits whose name contains one of these.
-    filters: Vec<String>,
+    #[command(flatten)]
+    common: Common,
     /// How many seeds each exhibit is looked at with.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
@@ -43,28 +46,11 @@ struct Arguments {
     /// Ask Falcon, too.
     #[arg(long)]
     falcon: bool,
-    /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
-    #[arg(long, hide = true)]
-    bench: bool,
-    /// Runs a command and tells its cost, as the only child of a process.
-    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
-    alone: Vec<String>,
-}
-
-impl Arguments {
-    fn wants(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
-    }
 }
 
 fn main() -> Result<(), String> {
     let arguments = Arguments::parse();
-    if !arguments.alone.is_empty() {
-        alone::run_alone(&arguments.alone);
-        return Ok(());
-    }
-    if !arguments.bench {
-        println!("measures only under `cargo bench --bench pairing`");
+    if !arguments.common.measures("pairing") {
         return Ok(());
     }
     let falcon = if arguments.falcon { "  Falcon, the paper's" } else { "" };
@@ -72,7 +58,7 @@ fn main() -> Result<(), String> {
         "{:24}{:12}{:>6}{:>6}{:>4}{:>8}{:>8}  {:28}{falcon}",
         "exhibit", "the paper's", "first", "pairs", "m", "proved", "time", "by"
     );
-    for published in PUBLISHED.iter().filter(|published| arguments.wants(published.exhibit)) {
+    for published in PUBLISHED.iter().filter(|published| arguments.common.wants(published.exhibit)) {
         print_row(published, &arguments)?;
     }
     Ok(())

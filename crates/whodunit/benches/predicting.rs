@@ -14,6 +14,8 @@
 mod alone;
 #[path = "predicting/answers.rs"]
 mod answers;
+#[path = "support/common.rs"]
+mod common;
 #[path = "../tests/programs/debian.rs"]
 mod debian;
 #[path = "../tests/museum/exhibit.rs"]
@@ -28,35 +30,19 @@ mod programs;
 mod support;
 
 use clap::Parser;
+use common::Common;
 use std::path::{Path, PathBuf};
 
 /// Measures what predictions find and cost.
 #[derive(Parser)]
 pub struct Arguments {
-    /// Only exhibits and programs whose name contains one of these.
-    filters: Vec<String>,
-    /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
-    #[arg(long, hide = true)]
-    bench: bool,
-    /// Runs a command and tells its cost, as the only child of a process.
-    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
-    alone: Vec<String>,
-}
-
-impl Arguments {
-    fn wants(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
-    }
+    #[command(flatten)]
+    pub common: Common,
 }
 
 fn main() -> Result<(), String> {
     let arguments = Arguments::parse();
-    if !arguments.alone.is_empty() {
-        alone::run_alone(&arguments.alone);
-        return Ok(());
-    }
-    if !arguments.bench {
-        println!("measures only under `cargo bench --bench predicting`");
+    if !arguments.common.measures("predicting") {
         return Ok(());
     }
     let place = fresh_place()?;

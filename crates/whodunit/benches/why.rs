@@ -7,10 +7,13 @@
 
 #[path = "support/alone.rs"]
 mod alone;
+#[path = "support/common.rs"]
+mod common;
 #[path = "why/measure.rs"]
 mod measure;
 
 use clap::Parser;
+use common::Common;
 use measure::{Diagnosed, Workplace};
 
 /// Programs, how much they do in all, and what they have done when they corrupt memory.
@@ -19,37 +22,20 @@ const PROGRAMS: [(&str, [&str; 2]); 2] = [("compressor", ["2000", "600"]), ("int
 /// Measures `whodunit why` against native runs.
 #[derive(Parser)]
 struct Arguments {
-    /// Only programs whose name contains one of these.
-    filters: Vec<String>,
+    #[command(flatten)]
+    common: Common,
     /// Runs of each kind; the best counts.
     #[arg(short, default_value_t = 3)]
     n: u32,
-    /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
-    #[arg(long, hide = true)]
-    bench: bool,
-    /// Runs a command and tells its cost, as the only child of a process.
-    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
-    alone: Vec<String>,
-}
-
-impl Arguments {
-    fn wants(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
-    }
 }
 
 fn main() -> Result<(), String> {
     let arguments = Arguments::parse();
-    if !arguments.alone.is_empty() {
-        alone::run_alone(&arguments.alone);
-        return Ok(());
-    }
-    if !arguments.bench {
-        println!("measures only under `cargo bench --bench why`");
+    if !arguments.common.measures("why") {
         return Ok(());
     }
     println!("program       native  replay  origins  suppression: before, after  diagnosis");
-    for (name, words) in PROGRAMS.into_iter().filter(|(name, _)| arguments.wants(name)) {
+    for (name, words) in PROGRAMS.into_iter().filter(|(name, _)| arguments.common.wants(name)) {
         print_row(name, &words, arguments.n)?;
     }
     Ok(())

@@ -38,7 +38,7 @@ pub fn print_bugs(arguments: &Arguments, place: &Path) -> Result<(), String> {
         "{:22}{:24}{:10}{:>13}{:>8}{:>6}{:>6}   the paper's",
         "bug", "exhibit", "predicted", "false alarms", "time", "race", "atom"
     );
-    for (bug, name, paper) in PUBLISHED.iter().filter(|(_, name, _)| arguments.wants(name)) {
+    for (bug, name, paper) in PUBLISHED.iter().filter(|(_, name, _)| arguments.common.wants(name)) {
         let exhibit = Exhibit::read(name)?;
         let program = build::build(&exhibit.spec(Variant::Plain)?)?.program;
         let program = program.to_string_lossy();
@@ -58,7 +58,9 @@ pub fn print_calm(arguments: &Arguments, place: &Path) -> Result<(), String> {
     println!("\n{:26}{:>8}{:>8}{:>6}{:>6}", "without a bug", "alarms", "time", "race", "atom");
     let is_calm = |exhibit: &Exhibit| matches!(exhibit.kind, Kind::Lookalike | Kind::Benign);
     let mut totals = (0, 0, 0.0);
-    for exhibit in exhibit::all()?.into_iter().filter(|exhibit| is_calm(exhibit) && arguments.wants(&exhibit.name)) {
+    for exhibit in
+        exhibit::all()?.into_iter().filter(|exhibit| is_calm(exhibit) && arguments.common.wants(&exhibit.name))
+    {
         let program = build::build(&exhibit.spec(Variant::Plain)?)?.program;
         let program = program.to_string_lossy();
         let words = ["-n", CALM_RUNS, "--", &program];

@@ -38,7 +38,7 @@ const LOADS: [Load; 6] = [
 pub fn print(arguments: &Arguments, place: &Path) -> Result<(), String> {
     println!("\n{:12}{:>8}{:>10}{:>10}{:>6}{:>6}", "program", "alarms", "time", "memory", "race", "atom");
     prepare(place)?;
-    for load in LOADS.iter().filter(|load| arguments.wants(load.name)) {
+    for load in LOADS.iter().filter(|load| arguments.common.wants(load.name)) {
         debian::need(load.needs);
         let row = measure(load, place).unwrap_or_else(|reason| format!("  {reason}"));
         println!("{:12}{row}", load.name);
@@ -48,7 +48,7 @@ pub fn print(arguments: &Arguments, place: &Path) -> Result<(), String> {
 
 /// A program that computes for a second natively and has 24 fatal orders: how long it takes to try them.
 pub fn print_validation(arguments: &Arguments, place: &Path) -> Result<(), String> {
-    if !arguments.wants("tables") {
+    if !arguments.common.wants("tables") {
         return Ok(());
     }
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/predicting/programs/tables.c");
