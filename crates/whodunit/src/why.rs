@@ -6,6 +6,7 @@
 //! If the program has threads, other orders of them are tried first (`threads`).
 
 mod background;
+mod blame;
 mod chain;
 mod check;
 mod endings;

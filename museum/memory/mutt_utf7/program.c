@@ -63,10 +63,9 @@ static unsigned next_character(const char **name)
     return (first & 0x1f) << 6 | (second & 0x3f);
 }
 
-static char *put(char *to, char character)
+static void put(char **to, char character)
 {
-    *to++ = character; /* mark: store */
-    return to; /* mark: stored */
+    *(*to)++ = character; /* mark: store */
 }
 
 SEPARATE static char *utf8_to_utf7(const char *name)
@@ -76,16 +75,16 @@ SEPARATE static char *utf8_to_utf7(const char *name)
     while (*name) {
         unsigned character = next_character(&name);
         if (character < 0x80) {
-            to = put(to, character);
+            put(&to, character);
             continue;
         }
-        to = put(to, '&');
-        to = put(to, alphabet[character >> 10 & 63]);
-        to = put(to, alphabet[character >> 4 & 63]);
-        to = put(to, alphabet[character << 2 & 63]);
-        to = put(to, '-');
+        put(&to, '&');
+        put(&to, alphabet[character >> 10 & 63]);
+        put(&to, alphabet[character >> 4 & 63]);
+        put(&to, alphabet[character << 2 & 63]);
+        put(&to, '-');
     }
-    put(to, 0);
+    put(&to, 0);
     return buffer;
 }
 

@@ -54,6 +54,16 @@ impl<'a> Candidate<'a> {
         self.first.is_some_and(|first| first.reads) && interloper.writes && last.writes && !is_read_again
     }
 
+    /// Whether a third thread has written in between, too: that stays there if what the other one did comes after the last.
+    pub fn is_crowded(&self, history: &History) -> bool {
+        let (last, other) = (self.last, self.interloper().deed.thread);
+        self.first.is_some_and(|first| {
+            let between =
+                history.entries.iter().filter(|entry| first.number < entry.number && entry.number < last.number);
+            between.into_iter().any(|entry| entry.writes && ![last.deed.thread, other].contains(&entry.deed.thread))
+        })
+    }
+
     /// The instructions that come in this order.
     pub fn instructions(&self) -> (Option<u64>, u64, u64) {
         (self.first.map(|first| first.deed.pc), self.interloper().deed.pc, self.last.deed.pc)

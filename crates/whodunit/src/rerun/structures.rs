@@ -1,5 +1,7 @@
 //! What branches of the recorded program decide about, for runs that leave structures out.
 
+mod bounds;
+
 use engine::{Position, Region, Structures};
 use iced_x86::{Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use program::flow::{BlockIdx, Code, Graph};
@@ -74,11 +76,15 @@ impl StructuresOf {
 
     fn graph(&mut self, function: &Range<u64>) -> Option<&Graph> {
         if !self.graphs.contains_key(&function.start) {
-            let code = FunctionCode { all: self, range: function.clone(), bytes: self.bytes(function) };
-            let graph = Graph::of(GuestAddress(function.start), &code);
+            let graph = self.control_flow(function);
             self.graphs.insert(function.start, graph);
         }
         self.graphs.get(&function.start)?.as_ref()
+    }
+
+    fn control_flow(&self, function: &Range<u64>) -> Option<Graph> {
+        let code = FunctionCode { all: self, range: function.clone(), bytes: self.bytes(function) };
+        Graph::of(GuestAddress(function.start), &code)
     }
 
     fn bytes(&self, range: &Range<u64>) -> Vec<u8> {

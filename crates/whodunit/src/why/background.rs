@@ -9,9 +9,9 @@ use super::check::{Checks, Made};
 use super::rounds::Round;
 use super::sites::is_foreign_source;
 use super::slice::Slice;
-use super::verdict::place_of_frame;
+use super::verdict::{place_of, place_of_frame};
 use session::rerun::{Definition, Point};
-use trace::finding::{Class, Side};
+use trace::finding::{Class, Place, Side};
 
 /// So many statements are told of one value.
 const MOST_PLACES: usize = 4;
@@ -31,7 +31,7 @@ pub fn of(round: &Round, class: Class, checks: &Checks<'_>) -> Background {
     let Some(trail) = round.trails.first().filter(|_| overflows.contains(&class)) else { return Background::default() };
     let replays = Replays { checks };
     let mut background = Background::default();
-    if let Some(made) = trail.check.beyond {
+    if let Some(made) = round.beyond() {
         replays.allocation(made, &mut background);
     }
     background.grounds.extend(replays.bound(trail));
@@ -50,10 +50,11 @@ impl Replays<'_> {
         let Some(outcome) = self.checks.stopped(passing(made.site), None) else { return };
         let (thread, clock) = (outcome.thread, outcome.clock);
         let stack = outcome.threads.iter().find(|told| told.thread == thread).map_or(&[][..], |told| &told.stack);
+        let callers = stack.iter().skip_while(|frame| number(&frame.pc) == made.site).map(place_of_frame);
         background.sides.push(Side {
             thread,
             text: format!("makes the block of {} bytes", made.size),
-            stack: stack.iter().map(place_of_frame).collect(),
+            stack: self.called_before(made.site).into_iter().chain(callers).collect(),
             locks: None,
             waits_for: None,
         });
@@ -66,6 +67,12 @@ impl Replays<'_> {
             Some(way.told(&format!("The size of the block, {}, is computed", made.size))? + ".")
         });
         background.grounds.extend(sizes.take(1));
+    }
+
+    /// The statements of the call that returns to an address, inlined ones first.
+    fn called_before(&self, return_address: u64) -> Vec<Place> {
+        let frames = self.checks.sites.frames(return_address.saturating_sub(1));
+        frames.iter().map(|frame| place_of(return_address, frame)).collect()
     }
 
     /// What the statement that went too far was decided by last.

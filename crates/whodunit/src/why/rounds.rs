@@ -1,7 +1,7 @@
 //! The rounds of a diagnosis: run, see what crashes, suppress where its value came from, and again.
 
 use super::chain::{End, Trail};
-use super::check::Checks;
+use super::check::{Checks, Made};
 use super::endings::is_failure;
 use super::reach::Reach;
 use super::suspects;
@@ -39,6 +39,11 @@ impl Round {
     /// Whether the memory check has found something.
     pub fn is_checked(&self) -> bool {
         self.trails.iter().any(|trail| trail.check.class.is_some())
+    }
+
+    /// The block that the first store went beyond.
+    pub fn beyond(&self) -> Option<Made> {
+        self.trails.first()?.check.beyond
     }
 }
 

@@ -4,6 +4,7 @@
 //! with the same layout watches it and ends at the first store that reaches it. A run with the layout as it was is the
 //! control. A layout that makes the program end otherwise, without a broken guard, tells nothing.
 
+use super::blame::{self, Overrun};
 use super::chain::number;
 use super::sites::Sites;
 use super::verdict::{deed, place_of, statement, words_for};
@@ -229,6 +230,9 @@ impl Search<'_> {
         }];
         finding.variable = Some(self.variable_of(broken));
         finding.sides = stack_of_block(broken, outcome.thread, &sites).into_iter().collect();
+        let made_by: Vec<u64> = broken.callers.iter().skip(1).map(|caller| number(caller)).collect();
+        let overrun = Overrun { thread: outcome.thread, size: broken.size, stack, made_by: &made_by };
+        blame::assign(&mut finding, &overrun, &sites);
         finding.threads = vec![Thread { thread: outcome.thread, ..Thread::default() }];
         finding.evidence = Evidence {
             recording: Some(name.clone()),

@@ -100,6 +100,11 @@ impl Sites {
         self.structures.function_around(pc)
     }
 
+    /// Whether the loops that an instruction is in go by what they read alone; none if it is in no loop.
+    pub fn loops_are_unbounded(&self, pc: u64) -> Option<bool> {
+        self.structures.loops_are_unbounded(pc)
+    }
+
     /// Behind the instructions that gave the first two arguments to the call that returns to an address, as far as they are
     /// known.
     pub fn arguments(&self, return_address: u64) -> Vec<u64> {

@@ -1,6 +1,7 @@
 //! From rounds to a finding.
 
 use super::background;
+use super::blame::{self, Overrun};
 use super::chain::{End, Trail, number};
 use super::check::Checks;
 use super::endings::{self, ABORT};
@@ -47,6 +48,11 @@ pub fn finding(rounds: &Rounds, checks: &Checks<'_>, subject: &Subject<'_>) -> F
     let background = background::of(last, class, checks);
     finding.grounds = background.grounds;
     finding.sides = background.sides;
+    if let (Some(made), Some(stack), Some(side)) = (last.beyond(), last.stacks.first(), finding.sides.first()) {
+        let made_by: Vec<u64> = side.stack.iter().filter_map(|place| place.pc).map(|pc| pc.0).collect();
+        let overrun = Overrun { thread: side.thread, size: made.size, stack, made_by: &made_by };
+        blame::assign(&mut finding, &overrun, sites);
+    }
     let plan = serde_json::from_str(&rounds.plan.text()).ok();
     finding.evidence =
         Evidence { recording: Some((*name).to_owned()), process: Some(*log), plan, ..Evidence::default() };

@@ -81,19 +81,6 @@ pub struct Input {
     /// How many layouts it tried.
     #[serde(default)]
     pub paper_reorderings: Option<u32>,
-    /// Marks of what `why` names in place of the guilty statement.
-    #[serde(default)]
-    pub named: Vec<String>,
-    /// How many executions or layouts `why` may take, where the published tool tells no figure.
-    #[serde(default)]
-    most_runs: Option<u32>,
-    /// Whether `why` proves its answer.
-    #[serde(default = "yes")]
-    pub proved: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[derive(Debug, Deserialize)]
@@ -196,12 +183,12 @@ impl Input {
     /// How many executions, the failing one included, or layouts `why` may take.
     pub fn most_runs(&self) -> u32 {
         let published = if self.silent.is_some() { self.paper_reorderings } else { self.paper_executions };
-        self.most_runs.or(published).unwrap_or(FEWEST_RUNS)
+        published.unwrap_or(FEWEST_RUNS)
     }
 
     fn marks(&self) -> impl Iterator<Item = &String> + Clone {
         let places = self.sanitizer.iter().filter_map(|sanitizer| sanitizer.at.as_ref());
-        let named = self.chain.iter().chain([&self.guilty]).chain(&self.named);
+        let named = self.chain.iter().chain([&self.guilty]);
         named.chain(&self.crash).chain(&self.later_crashes).chain(places)
     }
 

@@ -174,6 +174,11 @@ fn a_signal_that_comes_before_anybody_waits() {
 }
 
 #[test]
+fn records_that_two_threads_copy_to_the_same_place() {
+    published("apache_log_buffer", "-O2");
+}
+
+#[test]
 fn a_log_that_is_closed_for_a_moment() {
     published("mysql_log_closed", "-O0");
 }

@@ -3,12 +3,11 @@
 //! A run that leaves its recording goes on with another schedule, which alone may let it pass. So each order that helps has
 //! counterparts that leave at the same point without it: one of them must fail as ever.
 
+use super::orders;
 use super::trial::{Court, Effect, Trial, Tried};
-use crate::predict::plans::plan;
 use crate::rerun::outcomes;
 use analysis::neighbours::Candidate;
-use analysis::predict::Deed;
-use session::rerun::{Outcome, Passage, Plan, PolicyName, Step};
+use session::rerun::{Outcome, Plan, PolicyName, Step};
 
 /// So many other schedules are tried.
 const SCHEDULES: u64 = 24;
@@ -20,8 +19,8 @@ const QUANTUM: u64 = 50;
 pub enum Control {
     /// When nobody is held from the same point on.
     NobodyHeld,
-    /// When the thread is held as long, and let go right before the other one's access.
-    LetGoBefore,
+    /// When the same thread is held there, and the recorded order comes about all the same.
+    SameOrder,
     /// Under this random schedule from the same point on, by which it passes in the other order.
     Schedule(u64),
 }
@@ -31,9 +30,8 @@ impl Control {
     pub fn text(self) -> String {
         match self {
             Control::NobodyHeld => "From the same point on, it fails when nobody is held.".to_owned(),
-            Control::LetGoBefore => {
-                "It fails when the same thread is held there, but let go right before the other one's access."
-                    .to_owned()
+            Control::SameOrder => {
+                "It fails when the same thread is held there, and they come in the order as it was.".to_owned()
             }
             Control::Schedule(seed) => format!(
                 "From the same point on, by a random schedule (seed {seed}), it fails when nobody is held and does not in \
@@ -48,8 +46,8 @@ impl Court<'_> {
     pub fn control(&self, candidate: &Candidate<'_>, tried: &Tried) -> Option<Control> {
         let gone: Vec<&Trial> = tried.trials().filter(|trial| trial.effect == Effect::Gone).collect();
         let nobody = || gone.iter().any(|trial| self.fails_with_nobody_held(&trial.outcome));
-        let before = || gone.iter().any(|trial| self.fails_when_let_go_before(trial, candidate));
-        let plain = nobody().then_some(Control::NobodyHeld).or_else(|| before().then_some(Control::LetGoBefore));
+        let same = || gone.iter().any(|trial| self.fails_in_the_same_order(trial, candidate));
+        let plain = nobody().then_some(Control::NobodyHeld).or_else(|| same().then_some(Control::SameOrder));
         plain.or_else(|| gone.iter().find_map(|trial| self.schedule_that_fails(trial)).map(Control::Schedule))
     }
 
@@ -61,10 +59,13 @@ impl Court<'_> {
         self.run(plan).is_some_and(|trial| trial.effect == Effect::None)
     }
 
-    /// The same delay, and the recorded order.
-    fn fails_when_let_go_before(&self, trial: &Trial, candidate: &Candidate<'_>) -> bool {
-        let deeds = candidate.between.last().into_iter().chain([&candidate.last]).map(|entry| &entry.deed);
-        deeds.filter_map(|other| let_go_before(&trial.plan, other)).any(|plan| self.fails(plan))
+    /// With the same thread held at the same point, but for the order.
+    fn fails_in_the_same_order(&self, trial: &Trial, candidate: &Candidate<'_>) -> bool {
+        let plans = orders::as_recorded(candidate, &trial.plan);
+        plans.into_iter().filter_map(|plan| self.run(plan)).any(|same| {
+            // One that never left has shown the recording once more.
+            same.effect == Effect::None && same.outcome.left == trial.outcome.left
+        })
     }
 
     /// A schedule by which the run fails from the same point on, and does not in the other order.
@@ -81,15 +82,4 @@ impl Court<'_> {
             self.fails(under(std::slice::from_ref(&leaving))) && is_gone()
         })
     }
-}
-
-/// A plan with one hold, which now ends before the deed that it waited for; nothing if it waits for another one.
-fn let_go_before(with_order: &Plan, other: &Deed) -> Option<Plan> {
-    let [Step::Hold { thread, before, time, until }] = with_order.steps.as_slice() else { return None };
-    if until.thread != other.thread || other.before.pc == 0 {
-        return None;
-    }
-    let passes = format!("{:#x}", other.before.pc);
-    let until = Passage { thread: other.thread, passes, time: other.before.time };
-    plan([Some(Step::Hold { thread: *thread, before: before.clone(), time: *time, until })])
 }

@@ -5,14 +5,18 @@ use crate::predict::verdicts::is_behind;
 use crate::rerun::outcomes;
 use analysis::neighbours::{Candidate, Entry, History};
 use analysis::predict::{Deed, Place};
-use session::rerun::{Memory, Plan, Step};
+use session::rerun::{Memory, Passage, Plan, Step};
 use std::collections::BTreeMap;
 
 /// What the other thread did comes after all of the first's: the simplest plan first.
 pub fn after(candidate: &Candidate<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     // An update that is only moved in part is lost in the other order, too.
-    let begins = candidate.between.first().copied().into_iter().chain(candidate.began);
+    let mut begins: Vec<&Entry> = candidate.between.first().copied().into_iter().chain(candidate.began).collect();
+    let began_alike = candidate.began.zip(candidate.first).is_some_and(|(one, other)| one.deed.pc == other.deed.pc);
+    if began_alike {
+        begins.reverse();
+    }
     for begin in begins {
         for place in entrances(&begin.deed, &candidate.last.deed) {
             plans.extend(plan([Some(hold(&begin.deed, place, (&candidate.last.deed, passing(candidate.last))))]));
@@ -37,6 +41,23 @@ pub fn before(candidate: &Candidate<'_>) -> Vec<Plan> {
         places.reverse();
     }
     places.into_iter().filter_map(|place| plan([Some(hold(&first.deed, place, (&end.deed, passing(end))))])).collect()
+}
+
+/// Plans that hold the same thread at the same place as another one, but let it go in time for the recorded order.
+pub fn as_recorded(candidate: &Candidate<'_>, other: &Plan) -> Vec<Plan> {
+    let [Step::Hold { thread, before, time, until }] = other.steps.as_slice() else { return Vec::new() };
+    let Some(end) = candidate.between.last() else { return Vec::new() };
+    let last = &candidate.last.deed;
+    let last_waits = hold(last, entrance(last, &end.deed), (&end.deed, passing(end)));
+    let passed = candidate.first.map(|first| (first.deed.thread, passing(first)));
+    let reached = [&end.deed, last].map(|deed| (deed.thread, deed.before));
+    let in_time = passed.into_iter().chain(reached).filter(|(other, place)| *other == until.thread && place.pc != 0);
+    let plans = in_time.filter_map(|(other, place)| {
+        let until = Passage { thread: other, passes: format!("{:#x}", place.pc), time: place.time };
+        let held = Step::Hold { thread: *thread, before: before.clone(), time: *time, until };
+        plan([Some(held), Some(last_waits.clone())])
+    });
+    plans.collect()
 }
 
 /// An order that came about several times does so no more: each thread that takes part begins when the one before it is done.

@@ -124,6 +124,11 @@ impl Trials<'_, '_> {
             let class = if candidate.is_race() { Class::DataRace } else { Class::AtomicityViolation };
             return self.tried(Some(apart), None, class);
         }
+        let only_before =
+            (candidate.is_race() && candidate.is_crowded(history)).then(|| self.first_good(orders::before(candidate)));
+        if only_before.as_ref().is_some_and(is_gone) {
+            return self.tried(None, only_before.flatten(), Class::DataRace);
+        }
         // Whom another thread forestalled may come to the same memory again.
         let is_forestalled = candidate.first.is_none() && candidate.interloper().writes;
         let at_last = if is_forestalled { self.at_last(candidate) } else { None };
@@ -131,7 +136,7 @@ impl Trials<'_, '_> {
         if candidate.is_race() && is_gone(&after) {
             return self.tried(after, None, Class::DataRace);
         }
-        let before = self.first_good(orders::before(candidate));
+        let before = only_before.unwrap_or_else(|| self.first_good(orders::before(candidate)));
         let class = match (is_gone(&after), is_gone(&before)) {
             _ if candidate.is_race() => Class::DataRace,
             (true, true) => Class::AtomicityViolation,

@@ -1,0 +1,55 @@
+//! Whether loops know how far they may go.
+
+use super::StructuresOf;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use program::space::GuestAddress;
+use std::collections::BTreeSet;
+
+impl StructuresOf {
+    /// Whether the loops of its function that an instruction is in go by what they read alone: they compare with nothing but
+    /// constants, and count nothing down. None if it is in no loop.
+    pub fn loops_are_unbounded(&self, pc: u64) -> Option<bool> {
+        let graph = self.control_flow(&self.function_around(pc)?)?;
+        let around = graph.loops_around(GuestAddress(pc));
+        let blocks: BTreeSet<usize> =
+            around.iter().flat_map(|idx| graph.loops()[*idx].blocks.iter().copied()).collect();
+        let blocks = blocks.into_iter().map(|block| &graph.blocks()[block]);
+        let mut instructions = blocks.flat_map(|block| self.instructions(block.start.0..block.end.0));
+        (!around.is_empty()).then(|| !instructions.any(|instruction| is_bound(&instruction)))
+    }
+}
+
+/// Whether an instruction compares two numbers that the program has computed, or counts down.
+fn is_bound(instruction: &Instruction) -> bool {
+    let is_about_stack = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
+    let constant = |operand| is_immediate(instruction.op_kind(operand)).then(|| instruction.immediate(operand) as i64);
+    match instruction.mnemonic() {
+        Mnemonic::Cmp => constant(1).is_none(),
+        Mnemonic::Dec => true,
+        Mnemonic::Sub => !is_about_stack && constant(1).is_some_and(|by| by > 0),
+        Mnemonic::Add => !is_about_stack && constant(1).is_some_and(|by| by < 0),
+        Mnemonic::Lea => is_one_less(instruction),
+        _ => false,
+    }
+}
+
+/// Whether the sum is that of one register and a negative constant, and no place in a frame.
+fn is_one_less(lea: &Instruction) -> bool {
+    let is_frame = matches!(lea.memory_base(), Register::RSP | Register::RBP | Register::RIP);
+    lea.memory_index() == Register::None && !is_frame && (lea.memory_displacement64() as i64) < 0
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    use OpKind::*;
+    matches!(
+        kind,
+        Immediate8
+            | Immediate16
+            | Immediate32
+            | Immediate64
+            | Immediate8to16
+            | Immediate8to32
+            | Immediate8to64
+            | Immediate32to64
+    )
+}
