@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// What depends on the value, and what the program writes when all of that is left out. All but the last three crash if
 /// it is not.
-const WAYS: [(&str, &str); 14] = [
+const WAYS: [(&str, &str); 16] = [
     ("pointer", "after\n"),
     ("index", "after\n"),
     ("call", "after\n"),
@@ -14,6 +14,8 @@ const WAYS: [(&str, &str); 14] = [
     ("length", "after\n"),
     ("fill", "after\n"),
     ("stack", "after\n"),
+    ("frame", "after\n"),
+    ("saved-frame", "after\n"),
     ("room", "after\n"),
     ("result", "after\n"),
     ("division", "after\n"),
@@ -39,6 +41,20 @@ fn nothing_crashes_because_something_was_left_out() {
         assert_eq!(outcome["remarks"], json!([]), "{way}");
         assert!(outcome["origins"]["suppressed"].as_u64() > Some(0), "{way}");
     }
+}
+
+#[test]
+fn what_was_left_out_stays_out_when_more_is() {
+    let place = Place::new("suppressing-two", "corrupt");
+    place.record(&["./guest", "two"]);
+    let made = |time: u32| json!({ "suppress": { "at": "make", "time": time, "dependents": true } });
+    for (steps, address) in [(json!([made(1)]), "0x2345678"), (json!([made(2)]), "0x1234567")] {
+        let (text, outcome) = place.outcome(&steps, &[]);
+        assert_eq!(outcome["ending"]["killed"]["address"], address, "the other one crashes: {text}");
+    }
+    let (text, outcome) = place.outcome(&json!([made(1), made(2)]), &[]);
+    assert_eq!(outcome["ending"], json!({ "exited": { "status": 0 } }), "{text}");
+    assert_eq!(written(&outcome, 1), "after\n");
 }
 
 #[test]

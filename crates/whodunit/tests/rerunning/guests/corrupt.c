@@ -37,6 +37,25 @@ __attribute__((noinline)) static int early(long value)
     return 3;
 }
 
+// Stores through a frame pointer that was made of the value.
+__attribute__((naked)) static void borrow_frame(long value)
+{
+    __asm__("push %rbp\n\tmov %rdi, %rbp\n\tmovb $1, (%rbp)\n\tpop %rbp\n\tret");
+}
+
+// Gives the caller the value for its frame pointer.
+__attribute__((naked)) static void spoil_frame(long value)
+{
+    __asm__("push %rbp\n\tmov %rdi, (%rsp)\n\tpop %rbp\n\tret");
+}
+
+__attribute__((noinline, optimize("no-omit-frame-pointer", "O0"))) static void with_frame(long value)
+{
+    volatile int before = 1;
+    spoil_frame(value);
+    before++;
+}
+
 static void in_vain(void)
 {
     say("called\n");
@@ -69,7 +88,14 @@ int main(int argc, char **argv)
         memset(to, 1, value * 16);
     else if (!strcmp(way, "stack"))
         overrun(value);
-    else if (!strcmp(way, "room"))
+    else if (!strcmp(way, "frame"))
+        borrow_frame(value);
+    else if (!strcmp(way, "saved-frame"))
+        with_frame(value);
+    else if (!strcmp(way, "two")) {
+        *(volatile char *)value = 1;
+        *(volatile char *)make(0x2345678) = 1;
+    } else if (!strcmp(way, "room"))
         *(volatile char *)alloca(value * 16) = 1;
     else if (!strcmp(way, "result")) {
         if (early(value) == 1)
