@@ -28,6 +28,7 @@ mod plan;
 mod progress;
 mod retelling;
 mod scrutiny;
+mod signals;
 mod threads;
 mod turns;
 mod waits;

@@ -51,7 +51,8 @@ impl<'a> Candidate<'a> {
         let is_between = |entry: &&Entry| interloper.number < entry.number && entry.number < last.number;
         let since = history.entries.iter().filter(is_between).chain([last]);
         let is_read_again = since.into_iter().any(|entry| entry.deed.thread == last.deed.thread && entry.reads);
-        self.first.is_some_and(|first| first.reads) && interloper.writes && last.writes && !is_read_again
+        let is_update = self.first.is_some_and(|first| first.reads) && interloper.writes && last.writes;
+        is_update && self.joins.is_none() && !is_read_again
     }
 
     /// Whether a third thread has written in between, too: that stays there if what the other one did comes after the last.
@@ -93,6 +94,7 @@ pub fn candidates(history: &History, thread: Thread, pc: u64, value: u64) -> Vec
     let matters =
         |candidate: &Candidate<'_>| candidate.interloper().writes || candidate.first.is_some_and(|first| first.writes);
     found.extend(written.and_then(|write| around(entries, write)).filter(matters));
+    found.extend(outdated(entries, read));
     found.extend(too_soon(entries, read));
     found.retain(|candidate| candidate.is_likely(history));
     found
@@ -155,6 +157,15 @@ pub fn patterns(history: &History) -> Vec<Candidate<'_>> {
         }
     }
     found.into_values().rev().take(MOST_PATTERNS).collect()
+}
+
+/// A value that another thread changed before the reader had stored what it made of it, without a lock that both hold.
+fn outdated(entries: &[Entry], read: usize) -> Option<Candidate<'_>> {
+    let thread = entries[read].deed.thread;
+    let next = entries[read + 1..].iter().position(|entry| entry.deed.thread == thread)?;
+    let found = around(entries, read + 1 + next)?;
+    let is_outdated = found.first == Some(&entries[read]) && found.interloper().writes && found.last.writes;
+    (is_outdated && found.is_race()).then_some(found)
 }
 
 /// A value that another thread wrote only after the read, which waited for it then.

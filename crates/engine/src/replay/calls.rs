@@ -7,11 +7,10 @@ use super::kept::{MOST_MOVED, new_mask, sent, set_action};
 use super::machine::Pending;
 use super::outcome::Ending;
 use crate::kernel;
-use crate::signals::{Action, DefaultAction, UNBLOCKABLE, bit, default_action, deliver, frame};
 use crate::space::PAGE;
 use crate::syscalls::{self, error};
 use guest::syscall::uses_descriptor;
-use trace::event::{Map, SignalPlace};
+use trace::event::Map;
 
 impl Run<'_> {
     /// Carries out the current thread's call.
@@ -43,9 +42,7 @@ impl Run<'_> {
             libc::SYS_clone3 | libc::SYS_rseq => Reply::Result(error(libc::ENOSYS)),
             libc::SYS_exit => self.exit_thread(first),
             libc::SYS_exit_group => self.conclude(Ending::Exited(first as i32 & 0xff)),
-            libc::SYS_tgkill => self.send(pending, Some(second), third),
-            libc::SYS_tkill => self.send(pending, Some(first), second),
-            libc::SYS_kill => self.send(pending, None, second),
+            libc::SYS_tgkill | libc::SYS_tkill | libc::SYS_kill => self.send(pending),
             libc::SYS_rt_sigreturn => self.return_from_handler(),
             _ => Reply::Result(self.carry_out_quietly(pending)),
         }
@@ -278,48 +275,6 @@ impl Run<'_> {
         }
         self.tell_thread_end(status);
         Reply::Ended
-    }
-
-    /// A signal to the thread itself; others are beyond a free run.
-    fn send(&mut self, pending: Pending, target: Option<u64>, signal: u64) -> Reply {
-        let signal = signal as i32;
-        let to_itself = match target {
-            Some(tid) => tid == self.tid() as u64,
-            None => self.free.statuses.len() == 1 && self.machine.tids.get(&1) == Some(&(pending.arguments[0] as i32)),
-        };
-        if !to_itself || !(0..=64).contains(&signal) {
-            self.needs(pending);
-        }
-        let action = self.engine.world().actions(self.context).get(signal);
-        let blocked = self.context.signal_mask & bit(signal.max(1)) != 0;
-        let deadly = matches!(default_action(signal), DefaultAction::Terminate | DefaultAction::Crash);
-        match () {
-            () if signal == 0 || action.handler == Action::IGNORE => {}
-            () if blocked => self.needs(pending),
-            () if action.has_handler() => {
-                let mut info = [0; 16];
-                info[0] = signal as u64;
-                info[1] = u64::from((-6_i32).cast_unsigned()); // SI_TKILL
-                self.context.gpr[crate::context::RAX] = 0;
-                self.stop_telling();
-                deliver::deliver(self.engine, self.context, signal, &info, [0; 3], SignalPlace::AfterCall);
-                return Reply::Jumped;
-            }
-            () if deadly => self.conclude(Ending::Killed { signal, address: None }),
-            () => {}
-        }
-        Reply::Result(0)
-    }
-
-    fn return_from_handler(&mut self) -> Reply {
-        match frame::pop(self.context, self.engine.xstate()) {
-            Ok(mask) => {
-                self.stop_telling();
-                self.context.signal_mask = mask & !UNBLOCKABLE;
-            }
-            Err(_) => self.conclude(Ending::Killed { signal: libc::SIGSEGV, address: None }),
-        }
-        Reply::Jumped
     }
 }
 

@@ -56,6 +56,8 @@ pub enum Reply {
 pub struct Free {
     pub statuses: BTreeMap<u32, Status>,
     pub futexes: Futexes,
+    /// What has come for threads and was not delivered yet, the oldest first.
+    pub signals: BTreeMap<u32, Vec<i32>>,
     /// Nanoseconds since the recording was left.
     pub time: u64,
     pub overlay: Overlay,
@@ -82,6 +84,7 @@ impl Free {
         Free {
             statuses: BTreeMap::new(),
             futexes: Futexes::default(),
+            signals: BTreeMap::new(),
             time: 0,
             overlay: Overlay::new(first_descriptor),
             random: Rng::new(leaving.event),
@@ -159,7 +162,10 @@ impl Run<'_> {
         };
         match reason {
             Some(reason) => self.choose(reason),
-            None => self.grant(),
+            None => {
+                self.take_signals();
+                self.grant();
+            }
         }
     }
 
@@ -174,8 +180,9 @@ impl Run<'_> {
     /// The thread makes a system call.
     pub fn call(&mut self) {
         self.charge(CALL);
-        if let Some(reason) = self.make_pending_call() {
-            self.choose(reason);
+        match self.make_pending_call() {
+            Some(reason) => self.choose(reason),
+            None => self.take_signals(),
         }
     }
 
@@ -199,6 +206,7 @@ impl Run<'_> {
             Reply::Waits(status) => {
                 self.tell_wait(current, pending);
                 self.free.statuses.insert(current, status);
+                self.interrupt(current);
                 return Some(Reason::Stopped);
             }
             Reply::Ended => {

@@ -28,6 +28,7 @@ impl Run<'_> {
                 None => break,
             }
         }
+        self.take_signals();
         self.grant();
     }
 
@@ -96,7 +97,7 @@ impl Run<'_> {
     }
 
     /// A call that would be made again has its result.
-    fn forget_call(&mut self, thread: u32) {
+    pub(super) fn forget_call(&mut self, thread: u32) {
         if thread == self.machine.current {
             self.machine.pending = None;
         } else if let Some(aside) = self.machine.threads.get_mut(&thread) {

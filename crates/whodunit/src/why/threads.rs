@@ -214,13 +214,13 @@ fn likely<'a>(readers: &[Reader], histories: &'a [History]) -> Vec<(&'a History,
     found
 }
 
-/// Each order of instructions comes once before any twice.
+/// Lost updates come first, and each order of instructions comes once before any twice.
 fn likeliest_first(found: &mut [(&History, Candidate<'_>)]) {
     let mut times: BTreeMap<(Option<u64>, u64, u64), usize> = BTreeMap::new();
-    found.sort_by_cached_key(|(_, candidate)| {
+    found.sort_by_cached_key(|(history, candidate)| {
         let time = times.entry(candidate.instructions()).or_default();
         *time += 1;
-        *time
+        (*time, !candidate.is_lost_update(history))
     });
 }
 

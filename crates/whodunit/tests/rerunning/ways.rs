@@ -52,6 +52,14 @@ fn handlers_run() {
 }
 
 #[test]
+fn threads_send_each_other_signals() {
+    let (text, outcome) = flipped(&recorded("signals"), "to signals");
+    assert_eq!(outcome["ending"], json!({ "exited": { "status": 0 } }), "{text}");
+    let expected = "mode 1\n0 noticed while blocked, 1 behind it\n2 noticed, cancelled\nend\n";
+    assert_eq!(written(&outcome, 1), expected, "{text}");
+}
+
+#[test]
 fn new_threads_and_sleep_are_the_runs_own() {
     let (text, outcome) = flipped(&recorded("thread"), "to a thread");
     assert_eq!(outcome["ending"], json!({ "exited": { "status": 0 } }), "{text}");
