@@ -20,6 +20,8 @@ pub struct Tried<'a> {
     pub prediction: &'a Prediction,
     /// The plan that made the program fail, and how.
     pub proof: Option<(Plan, Outcome)>,
+    /// Whether any of its trials came to an end, so that it can be told what the order does.
+    pub has_verdict: bool,
 }
 
 pub struct Court<'a> {
@@ -41,6 +43,7 @@ struct Case<'p> {
     /// What ended well but differs, and has to be compared with the same delay without the order.
     doubt: Option<(&'p Prediction, Plan, Outcome)>,
     proof: Option<(&'p Prediction, Plan, Outcome)>,
+    has_verdict: bool,
 }
 
 impl<'p> Case<'p> {
@@ -48,7 +51,7 @@ impl<'p> Case<'p> {
         let limited = |plan: Plan| Plan { limit: Some(limit), ..plan };
         let of_each =
             |prediction: &'p Prediction| plans(prediction).into_iter().map(move |plan| (prediction, limited(plan)));
-        Case { pair, open: pair.iter().flat_map(of_each).collect(), doubt: None, proof: None }
+        Case { pair, open: pair.iter().flat_map(of_each).collect(), doubt: None, proof: None, has_verdict: false }
     }
 
     /// What is to be carried out next, if anything.
@@ -76,6 +79,7 @@ impl<'p> Case<'p> {
         }
         let Some((prediction, plan)) = self.open.pop_front() else { return };
         let Some((outcome, good)) = outcome.zip(good) else { return };
+        self.has_verdict |= has_ended(&outcome);
         match verdict(prediction.kind, good, &outcome) {
             Verdict::Failed => self.proof = Some((prediction, plan, outcome)),
             Verdict::Differs => self.doubt = Some((prediction, plan, outcome)),
@@ -89,8 +93,12 @@ impl<'p> Case<'p> {
 
     fn tried(self) -> Option<Tried<'p>> {
         match self.proof {
-            Some((prediction, plan, outcome)) => Some(Tried { prediction, proof: Some((plan, outcome)) }),
-            None => self.pair.first().map(|prediction| Tried { prediction, proof: None }),
+            Some((prediction, plan, outcome)) => {
+                Some(Tried { prediction, proof: Some((plan, outcome)), has_verdict: true })
+            }
+            None => {
+                self.pair.first().map(|prediction| Tried { prediction, proof: None, has_verdict: self.has_verdict })
+            }
         }
     }
 }
@@ -182,6 +190,12 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
     }
 }
 
+/// Whether a run came to an end of its own, after it had left the recording.
+fn has_ended(outcome: &Outcome) -> bool {
+    outcome.left.is_some()
+        && matches!(outcome.ending, Ending::Exited { .. } | Ending::Killed { .. } | Ending::Deadlock {})
+}
+
 /// Whether the thread that failed was giving back a block.
 fn is_in_free(outcome: &Outcome) -> bool {
     let failed = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
@@ -260,9 +274,11 @@ mod tests {
         let mut case = Case::new(&pair, 7);
         case.hear(None, Some(&good));
         assert!(case.next().is_some(), "a run that could not be made says nothing");
+        assert!(!case.has_verdict);
         let waiting = Outcome { remarks: vec![format!("thread 2 was let go: {}", engine::TOO_LONG)], ..good.clone() };
         case.hear(Some(waiting), Some(&good));
         assert_eq!(case.next(), None);
+        assert!(case.has_verdict);
         let mut case = Case::new(&pair, 7);
         case.hear(Some(killed("0x5")), Some(&good));
         assert_eq!(case.next(), None);
