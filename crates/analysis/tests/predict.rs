@@ -1,6 +1,6 @@
 //! Predictions from streams written by hand, after the figures of the ConMem paper.
 
-use analysis::predict::{Detector, Exploration, Explored, Kind, Predicted, UseSeeker, sieve};
+use analysis::predict::{Detector, Exploration, Explored, Kind, MOST_MEMORY, Predicted, UseSeeker, sieve};
 use analysis::races::{Classify, SiteClass};
 use std::collections::BTreeSet;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
@@ -71,7 +71,11 @@ fn plain() -> Classify {
 }
 
 fn explored(stream: &[(Thread, Does)]) -> Explored {
-    let mut sieve = sieve(plain(), Vec::new());
+    explored_within(MOST_MEMORY, stream)
+}
+
+fn explored_within(most_memory: u64, stream: &[(Thread, Does)]) -> Explored {
+    let mut sieve = sieve(plain(), Vec::new(), most_memory);
     tell(&mut sieve, stream);
     let mut exploration = Exploration::after(sieve.into_sieved(), [plain(), plain()], Vec::new());
     tell(&mut exploration, stream);
@@ -123,6 +127,19 @@ fn memory_of_one_thread_is_not_looked_at() {
     assert_eq!(contended(&shared), [1, 3]);
     let only_read = [(2, Read(1, POINTER, 1)), (3, Read(2, POINTER, 1))];
     assert!(contended(&only_read).is_empty());
+}
+
+/// Two threads write to memory in many places: what is beyond the bound is not compared, and that is said.
+#[test]
+fn memory_beyond_the_bound_is_left_out_and_counted() {
+    let far = |place: u64| POINTER + (place << 28);
+    let accesses = (0..8).flat_map(|place| [(2, Write(1, far(place), 0, 1)), (3, Write(2, far(place), 1, 2))]);
+    let stream = with_threads(&accesses.collect::<Vec<_>>());
+    assert_eq!(explored(&stream).contended.unwatched, 0);
+    let bounded = explored_within(1 << 20, &stream);
+    assert!(bounded.contended.unwatched > 0);
+    let detector = Detector::new(bounded, plain(), Vec::new());
+    assert!(detector.into_predicted().uncompared_accesses > 0);
 }
 
 #[test]

@@ -153,6 +153,11 @@ pub trait Host: Send + Sync {
     fn replayed(&self, _figures: Figures) {}
     /// A run that was to leave its recording has ended.
     fn reran(&self, _rerun: &Rerun) {}
+    /// One of several plans ([`crate::Plans::rivals`]) is about to act for the first time, and a copy of the process can go on
+    /// by it. Tells whether this is the copy; the only thread of the process calls.
+    fn branch(&self, _rival: usize) -> bool {
+        false
+    }
     /// The guest is about to have its second thread, and [`Switching::departs`] asked for a stop here, where copies of the
     /// process can go on. Tells how in each copy; does not return in the process that is copied, whose only thread calls.
     fn depart(&self) -> Departure {

@@ -20,7 +20,7 @@ use crate::observation;
 use crate::private::PrivateDescriptors;
 use crate::processor::Shown;
 use crate::processor::features::Beyond;
-use crate::replay::{Files, Leg, Plan, Replay, Wishes};
+use crate::replay::{Files, Leg, Plans, Replay, Wishes};
 use crate::signals::{Action, Actions, dispositions, frame, host};
 use crate::space::{GuestSpace, Zones};
 use crate::turn::Turn;
@@ -116,8 +116,7 @@ pub struct Recorded {
     /// What the program was shown of the processor, if the recording tells.
     pub shown: Option<Shown>,
     pub wishes: Wishes,
-    /// What to do differently, if anything.
-    pub plan: Option<Plan>,
+    pub plans: Plans,
     /// Who decides where to stop on the way, if anybody.
     pub debugger: Option<Box<dyn Debugger>>,
 }
@@ -138,7 +137,7 @@ pub fn replay(
     observe(&mut cache, &options);
     cache.intercepts = true;
     cache.show(recorded.shown);
-    cache.set_places(recorded.plan.iter().flat_map(Plan::places).collect());
+    cache.set_places(recorded.plans.places());
     let mut space = GuestSpace::new(zones);
     for range in cache.ranges() {
         space.reserve(range);
@@ -146,9 +145,9 @@ pub fn replay(
     let process =
         Process { executable: recorded.executable, command_line: recorded.command_line, ..Process::default() };
     let world = World::new(cache, space, Actions::default(), process);
-    let Recorded { first, others, files, wishes, plan, debugger, shown, .. } = recorded;
+    let Recorded { first, others, files, wishes, plans, debugger, shown, .. } = recorded;
     let options = Options { shown, ..options };
-    let replay = Replay::new(first, others, files, wishes, plan).under(debugger);
+    let replay = Replay::new(first, others, files, wishes, plans).under(debugger);
     // The recording says where it begins.
     start(world, (0, 0), options, policy, private, host, Tape::Replay(Box::new(replay)))
 }

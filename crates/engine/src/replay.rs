@@ -27,6 +27,7 @@ mod overlay;
 mod plan;
 mod progress;
 mod retelling;
+mod rivals;
 mod scrutiny;
 mod signals;
 mod threads;
@@ -55,7 +56,7 @@ pub use closely::Closely;
 pub use layout::{Allocating, Broken, Guarded, Layout, MovedGlobal, MovedLocal, Relaid};
 pub use machine::BETWEEN;
 pub use outcome::{Changed, Ending, Leaving, Rerun, Turn, Written};
-pub use plan::{Passage, Plan, Point, Spot, Step};
+pub use plan::{Passage, Plan, Plans, Point, Spot, Step};
 use progress::Progress;
 pub use retelling::{Retold, Teller};
 pub use scrutiny::{Definition, Origins, Position, Region, Structures};
@@ -158,11 +159,12 @@ struct State {
 
 impl Replay {
     /// Replays the legs one after the other.
-    pub fn new(first: Leg, mut others: Vec<Leg>, files: Box<dyn Files>, wishes: Wishes, plan: Option<Plan>) -> Replay {
+    pub fn new(first: Leg, mut others: Vec<Leg>, files: Box<dyn Files>, wishes: Wishes, plans: Plans) -> Replay {
         others.reverse();
         let machine = Machine::new(files, wishes, !others.is_empty());
-        let follows_data = plan.as_ref().is_some_and(Plan::follows_data);
-        let what_if = plan.map(|plan| Box::new(WhatIf::new(plan)));
+        let Plans { own, rivals } = plans;
+        let follows_data = own.as_ref().is_some_and(Plan::follows_data);
+        let what_if = own.map(|plan| Box::new(WhatIf::new(plan, rivals)));
         let (cursor, until, progress) = (first.cursor, first.until, Progress::default());
         let state = State { cursor, until, legs: others, machine, what_if, due: None, progress };
         Replay { state: Mutex::new(state), follows_data, debugging: None }

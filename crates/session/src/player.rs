@@ -1,7 +1,7 @@
 //! From a recording to a run: which logs a process's run is made of, and where it starts.
 
 use crate::mapped_files::Originals;
-use engine::{Leg, Recorded, Shown, Wishes};
+use engine::{Leg, Plans, Recorded, Shown, Wishes};
 use std::fmt;
 use trace::event::{Event, Parent, Start};
 use trace::{OpenError, Recording, Unopened};
@@ -86,7 +86,7 @@ pub fn recorded(recording: &Recording, log: u32, wishes: Wishes) -> Result<Recor
         fixed_span: span(&layout),
         shown,
         wishes,
-        plan: None,
+        plans: Plans::default(),
         debugger: None,
     })
 }

@@ -203,7 +203,15 @@ impl engine::Host for Terminal {
 
     fn reran(&self, rerun: &engine::Rerun) {
         let is_brief = self.replay.as_ref().is_some_and(View::is_brief);
-        with_room(&|| crate::rerun::answer(rerun, &self.copies, is_brief));
+        let branches = self.replay.as_ref().and_then(View::branches).filter(|branches| branches.hear());
+        with_room(&|| match branches {
+            Some(branches) => branches.tell_recorded(crate::rerun::told(rerun, &self.copies, is_brief)),
+            None => crate::rerun::answer(rerun, &self.copies, is_brief),
+        });
+    }
+
+    fn branch(&self, rival: usize) -> bool {
+        self.replay.as_ref().and_then(View::branches).is_some_and(|branches| branches.make(rival))
     }
 
     fn wrote(&self, nanoseconds: u64, stream: u8, bytes: &[u8]) {

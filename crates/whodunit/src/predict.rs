@@ -161,7 +161,7 @@ fn look(subject: &Subject<'_>, arguments: &Arguments) -> Result<Findings, Troubl
         verdicts::list(&mut findings, &predicted, &bench);
         return Ok(findings);
     }
-    let tried = court.try_out(&predicted, arguments.most);
+    let tried = court.try_out(&predicted, arguments.most)?;
     verdicts::judge(&mut findings, &predicted, tried, &bench, arguments.suspects);
     Ok(findings)
 }

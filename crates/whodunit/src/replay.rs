@@ -4,11 +4,12 @@ mod together;
 
 use crate::host::Terminal;
 use crate::inquiry;
+use crate::rerun::rivals::Branches;
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
 use crate::{gdb, pack, rerun, status, voice};
 use clap::Args;
-use engine::{Marks, Observation, Options, Output, Program, Stopped, Wishes};
+use engine::{Marks, Observation, Options, Output, Plans, Program, Stopped, Wishes};
 use program::copies::Copies;
 use program::space::parse_maps;
 use sched::FaultKinds;
@@ -56,8 +57,11 @@ pub struct Arguments {
     #[arg(long, hide = true, value_name = "PLAN")]
     rerun: Option<String>,
     /// Tell no stacks if that ends well
-    #[arg(long, hide = true, requires = "rerun")]
+    #[arg(long, hide = true)]
     brief: bool,
+    /// Carry out the plans that standard input has, each in a copy of this process
+    #[arg(long, hide = true, conflicts_with = "rerun")]
+    rivals: bool,
     /// Write that run down in this folder
     #[arg(long, hide = true, value_name = "DIR", requires = "rerun")]
     retold: Option<PathBuf>,
@@ -86,7 +90,12 @@ impl Arguments {
     /// Whether all processes are to be replayed, and nothing is wanted but to see what was seen.
     fn is_of_all(&self) -> bool {
         let is_of_one = self.process.is_some() || self.to.is_some() || self.quiet || self.gdb.is_some();
-        !is_of_one && !self.check && !self.inquire && self.rerun.is_none() && !self.debuggee
+        !is_of_one && !self.check && !self.inquire && !self.is_planned() && !self.debuggee
+    }
+
+    /// Whether the recording is to be left somewhere.
+    fn is_planned(&self) -> bool {
+        self.rerun.is_some() || self.rivals
     }
 
     fn output(&self) -> Output {
@@ -109,7 +118,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     // Who asks, plans or debugs has another use for it than to see what was seen.
-    let watch_memory = !arguments.inquire && arguments.rerun.is_none() && !arguments.debuggee;
+    let watch_memory = !arguments.inquire && !arguments.is_planned() && !arguments.debuggee;
     let wishes = Wishes { output: arguments.output(), verify: arguments.check, watch_memory, to: arguments.to };
     let mut recorded = match session::recorded(&recording, log, wishes) {
         Ok(recorded) => recorded,
@@ -124,10 +133,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
             Err(error) => return refuse(&error.to_string()),
         };
     }
-    match planned(&arguments, &recording, log) {
-        Ok(plan) => recorded.plan = plan,
+    let branches = match planned(&arguments, &recording, log) {
+        Ok((plans, branches)) => {
+            recorded.plans = plans;
+            branches
+        }
         Err(problem) => return refuse(&problem),
-    }
+    };
     // Whoever asks or compares has said it.
     if !arguments.inquire && !arguments.check && !arguments.debuggee && !arguments.told {
         pack::warn_of_processor(&recording);
@@ -152,7 +164,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let settings = settings(!arguments.no_report && !arguments.check);
     let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());
     let program = Program { path, arguments: Vec::new(), environment: Vec::new() };
-    let view = View { recording, log, arguments };
+    let view = View { recording, log, arguments, branches };
     let terminal = Terminal::new(&program, settings, None, None, None).for_replay(view, inquiry);
     match engine::replay(recorded, options, settings.new_policy(), Box::new(terminal)) {
         Ok(never) => match never {},
@@ -160,13 +172,17 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// The plan, if there is one, as the engine takes it.
-fn planned(arguments: &Arguments, recording: &Recording, log: u32) -> Result<Option<engine::Plan>, String> {
-    let Some(text) = &arguments.rerun else { return Ok(None) };
+/// The plans, if there are some, as the engine takes them; of several, with who sees to the copies of this process.
+fn planned(arguments: &Arguments, recording: &Recording, log: u32) -> Result<(Plans, Option<Branches>), String> {
+    if arguments.rivals {
+        return rerun::rivals::given(recording, log).map(|(plans, branches)| (plans, Some(branches)));
+    }
+    let Some(text) = &arguments.rerun else { return Ok((Plans::default(), None)) };
     let plan = Plan::read(text).map_err(|error| error.to_string())?;
     let teller = arguments.retold.as_ref().map(|folder| session::teller(recording.folder(), folder)).transpose();
     let teller = teller.map_err(|error| format!("the run cannot be recorded: {error}"))?;
-    rerun::prepare(&plan, recording, log, teller).map(Some)
+    let own = rerun::prepare(&plan, recording, log, teller)?;
+    Ok((Plans { own: Some(own), rivals: Vec::new() }, None))
 }
 
 /// The same replay, as a process of its own.
@@ -201,12 +217,18 @@ pub struct View {
     recording: Recording,
     log: u32,
     arguments: Arguments,
+    branches: Option<Branches>,
 }
 
 impl View {
     /// The files that came with the recording.
     pub fn copies(&self) -> Arc<Copies> {
         pack::copies_of(&self.recording)
+    }
+
+    /// Who sees to the copies of this process, if it is one of which copies are made.
+    pub fn branches(&self) -> Option<&Branches> {
+        self.branches.as_ref()
     }
 
     /// Whether names matter only of a run that fails.
@@ -232,6 +254,9 @@ impl View {
 
     /// The replay ended otherwise; tells the exit status.
     pub fn stopped(&self, stopped: &Stopped) -> u8 {
+        if let Some(branches) = &self.branches {
+            branches.hear();
+        }
         if let Some(sentence) = self.arguments.rerun.as_ref().and_then(|_| self.too_early(stopped)) {
             voice::say_last(&format!("whodunit: {sentence}\n"));
             return status::MACHINE;

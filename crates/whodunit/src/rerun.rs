@@ -7,11 +7,12 @@ pub mod layout;
 pub mod outcomes;
 mod places;
 mod prepare;
+pub mod rivals;
 pub mod structures;
 mod text;
 mod told;
 
-pub use prepare::prepare;
+pub use prepare::{Preparing, prepare};
 pub use told::told;
 
 use crate::recordings::{self, Trouble, conclude};

@@ -1,8 +1,11 @@
 //! `whodunit predict`: the museum's bugs of the ConMem paper are found and proved in runs in which they do not show, and
-//! look-alikes give no alarm.
+//! look-alikes and programs of Debian give no alarm.
 
 mod support;
 
+#[path = "programs/debian.rs"]
+#[allow(dead_code, reason = "only a part of what the tests of programs need")]
+mod debian;
 #[path = "museum/exhibit.rs"]
 mod exhibit;
 
@@ -15,4 +18,5 @@ mod predicting {
     mod exhibits;
     mod failing;
     mod looking;
+    mod programs;
 }

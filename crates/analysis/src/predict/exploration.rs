@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use trace::stream::records::{Record, Records};
 use trace::stream::{Access, Event, Listener, Site, Thread};
 
-/// So much of the program's memory is compared.
-const MOST_MEMORY: u64 = 256 << 20;
+/// So much of the program's memory is compared, unless somebody says otherwise.
+pub const MOST_MEMORY: u64 = 256 << 20;
 
 /// What an exploration has found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -34,9 +34,9 @@ pub struct Contended {
     pub unwatched: u64,
 }
 
-/// The pass before: what threads access in an order that could have been another.
-pub fn sieve(classify: Classify, libraries: Libraries) -> Sieve {
-    Sieve::without_locks(classify, libraries, MOST_MEMORY)
+/// The pass before: what threads access in an order that could have been another, of so much memory.
+pub fn sieve(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
+    Sieve::without_locks(classify, libraries, most_memory)
 }
 
 pub type Exploration = Surveying<Touching>;

@@ -1,10 +1,10 @@
 //! The predictions, each pair of instructions once, with a few of its occurrences.
 
 use super::deeds::{Deed, Happening};
-use super::uses::Used;
+use super::uses::{Lookup, Used};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use trace::stream::Thread;
 
@@ -69,6 +69,8 @@ pub struct Prediction {
 pub struct Predicted {
     /// By kind, then in the order of first occurrence; occurrences of one pair of instructions stand together.
     pub pairs: Vec<Vec<Prediction>>,
+    /// How the instructions that read indices look something up by them.
+    pub lookups: BTreeMap<u64, Lookup>,
     /// Pairs of instructions that were too many to keep.
     pub further_pairs: u64,
     /// Memory that was not watched, since it was too much, in units of 8 bytes.
@@ -193,10 +195,11 @@ impl Predicted {
     pub fn keep_used(&mut self, used: &Used) {
         let is_likely = |prediction: &Prediction| match prediction.kind {
             Kind::Null => used.dereferenced.contains(&prediction.late.pc),
-            Kind::Overflow => used.indices.contains(&prediction.late.pc),
+            Kind::Overflow => used.indices.contains_key(&prediction.late.pc),
             _ => true,
         };
         self.pairs.retain(|pair| pair.first().is_some_and(is_likely));
+        self.lookups.clone_from(&used.indices);
     }
 }
 

@@ -4,9 +4,10 @@
 //! Seen in the addresses of the accesses that follow: a pointer is dereferenced by an access at it or a little behind it,
 //! and a number is an index if an address moves in step with it.
 
+use super::found::Block;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// A value is looked for in so many of the thread's next accesses.
@@ -54,12 +55,25 @@ impl Recent {
     }
 }
 
+/// How addresses follow from a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Lookup {
+    /// Where zero would lead to.
+    pub base: u64,
+    /// By how many bytes each step moves that.
+    pub step: u64,
+    /// The block of the heap that it led into when this was seen.
+    pub block: Option<Block>,
+}
+
 #[derive(Default)]
 struct Uses {
     /// Pointers and numbers by thread.
     recent: FxHashMap<Thread, (Recent, Recent)>,
     dereferenced: BTreeSet<u64>,
-    indices: BTreeSet<u64>,
+    indices: BTreeMap<u64, Lookup>,
+    /// The heap's blocks by address.
+    blocks: BTreeMap<u64, Block>,
     /// For a read and an access behind it: the last value, and the first address that came with it.
     steps: FxHashMap<(u64, u64), (u64, u64)>,
 }
@@ -72,7 +86,7 @@ impl Uses {
     fn read(&mut self, thread: Thread, pc: u64, value: u64) {
         if is_pointer(value) {
             self.recent.entry(thread).or_default().0.add(pc, value);
-        } else if value < LARGEST_INDEX && !self.indices.contains(&pc) {
+        } else if value < LARGEST_INDEX && !self.indices.contains_key(&pc) {
             self.recent.entry(thread).or_default().1.add(pc, value);
         }
     }
@@ -87,8 +101,10 @@ impl Uses {
         for read in numbers.pass() {
             let known = self.steps.len();
             let last = self.steps.get(&(read.pc, pc)).copied();
-            if last.is_some_and(|last| moves_in_step(last, (read.value, address))) {
-                self.indices.insert(read.pc);
+            if let Some(step) = last.and_then(|last| step_of(last, (read.value, address))) {
+                let base = address.wrapping_sub(read.value.wrapping_mul(step));
+                let block = block_at(&self.blocks, address);
+                self.indices.entry(read.pc).or_insert(Lookup { base, step, block });
             }
             let is_new = last.map_or(known < MOST_STEPS, |(value, _)| value != read.value);
             if is_new {
@@ -97,9 +113,21 @@ impl Uses {
         }
     }
 
-    fn ended(&mut self, thread: Thread) {
-        self.recent.remove(&thread);
+    fn happened(&mut self, thread: Thread, event: &Event) {
+        match *event {
+            Event::Ended => drop(self.recent.remove(&thread)),
+            Event::Allocated { address, size, site } => {
+                self.blocks.insert(address, Block { address, size, site });
+            }
+            Event::Freed { address, .. } => drop(self.blocks.remove(&address)),
+            _ => {}
+        }
     }
+}
+
+fn block_at(blocks: &BTreeMap<u64, Block>, address: u64) -> Option<Block> {
+    let (_, block) = blocks.range(..=address).next_back()?;
+    (address - block.address < block.size).then_some(*block)
 }
 
 /// What became of what instructions read, by their addresses.
@@ -107,8 +135,8 @@ impl Uses {
 pub struct Used {
     /// They read pointers, which were dereferenced.
     pub dereferenced: BTreeSet<u64>,
-    /// They read numbers that addresses were computed from.
-    pub indices: BTreeSet<u64>,
+    /// They read numbers that addresses were computed from, in this way.
+    pub indices: BTreeMap<u64, Lookup>,
 }
 
 /// Finds out what becomes of what some instructions read, from a stream with all accesses, and values of these.
@@ -148,9 +176,7 @@ impl Listener for UseSeeker {
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
-        if *event == Event::Ended {
-            self.uses.ended(thread);
-        }
+        self.uses.happened(thread, event);
     }
 
     fn site(&mut self, site: Site, pc: u64) {
@@ -164,9 +190,11 @@ pub fn is_pointer(value: u64) -> bool {
     (LARGEST_INDEX..1 << 47).contains(&value)
 }
 
-fn moves_in_step((old_value, old_address): (u64, u64), (value, address): (u64, u64)) -> bool {
+/// By how many bytes an address moves with each step of a value, if it does.
+fn step_of((old_value, old_address): (u64, u64), (value, address): (u64, u64)) -> Option<u64> {
     let by = value.wrapping_sub(old_value);
-    by != 0 && SCALES.iter().any(|scale| by.wrapping_mul(*scale) == address.wrapping_sub(old_address))
+    let explains = |scale: &&u64| by.wrapping_mul(**scale) == address.wrapping_sub(old_address);
+    SCALES.iter().find(explains).copied().filter(|_| by != 0)
 }
 
 #[cfg(test)]
@@ -200,15 +228,30 @@ mod tests {
         for (value, address) in [(3, 0x6000), (3, 0x6000), (4, 0x9100)] {
             uses.read(1, 0x10, value);
             uses.accessed(1, 0x20, address);
-            assert!(!uses.indices.contains(&0x10));
+            assert!(!uses.indices.contains_key(&0x10));
         }
         uses.read(1, 0x10, 7);
         uses.accessed(1, 0x20, 0x9118);
-        assert!(uses.indices.contains(&0x10), "three elements of eight bytes further on");
+        let lookup = Lookup { base: 0x9100 - 4 * 8, step: 8, block: None };
+        assert_eq!(uses.indices.get(&0x10), Some(&lookup), "three elements of eight bytes further on");
         for (value, address) in [(14, 0x700e), (14, 0x700f), (14, 0x7010), (28, 0x701c)] {
             uses.read(1, 0x30, value);
             uses.accessed(1, 0x40, address);
         }
-        assert!(uses.indices.contains(&0x30), "the address also moved without it");
+        assert!(uses.indices.contains_key(&0x30), "the address also moved without it");
+    }
+
+    #[test]
+    fn an_index_is_one_of_the_block_that_it_leads_into() {
+        let mut uses = Uses::default();
+        let block = Block { address: 0x6000, size: 64, site: 0x1 };
+        uses.happened(1, &Event::Allocated { address: block.address, size: block.size, site: block.site });
+        for value in [2, 5] {
+            uses.read(1, 0x10, value);
+            uses.accessed(1, 0x20, 0x6000 + 4 * value);
+        }
+        assert_eq!(uses.indices.get(&0x10), Some(&Lookup { base: 0x6000, step: 4, block: Some(block) }));
+        uses.happened(1, &Event::Freed { address: block.address, site: 0 });
+        assert_eq!(block_at(&uses.blocks, 0x6000), None);
     }
 }

@@ -319,7 +319,7 @@ pub fn is_about_names(request: u64) -> bool {
     matches!(request as i32, libc::PR_SET_NAME | libc::PR_GET_NAME | PR_SET_VMA)
 }
 
-/// How many arguments a call has, and which of them point to room for its answer; all six and none where it is not listed.
+/// How many arguments of a call tell what is asked, and which of them point to room for its answer; all six and none where it is not listed.
 fn shape(number: u64) -> (usize, &'static [usize]) {
     match number as i64 {
         libc::SYS_read | libc::SYS_getdents64 => (3, &[1]),
@@ -337,11 +337,13 @@ fn shape(number: u64) -> (usize, &'static [usize]) {
         libc::SYS_getcwd => (2, &[0]),
         libc::SYS_pipe | libc::SYS_pipe2 => (2, &[0]),
         libc::SYS_wait4 => (4, &[1, 3]),
-        libc::SYS_epoll_wait => (4, &[1]),
+        // How long it may take is no part of what is waited for, and depends on the time.
+        libc::SYS_epoll_wait => (3, &[1]),
+        libc::SYS_poll => (2, &[]),
         libc::SYS_epoll_ctl | libc::SYS_openat => (4, &[]),
         libc::SYS_close | libc::SYS_dup | libc::SYS_fsync | libc::SYS_unlink | libc::SYS_chdir => (1, &[]),
         libc::SYS_access | libc::SYS_dup2 | libc::SYS_rename | libc::SYS_ftruncate | libc::SYS_fchmod => (2, &[]),
-        libc::SYS_open | libc::SYS_lseek | libc::SYS_poll | libc::SYS_ioctl | libc::SYS_fcntl => (3, &[]),
+        libc::SYS_open | libc::SYS_lseek | libc::SYS_ioctl | libc::SYS_fcntl => (3, &[]),
         libc::SYS_readv | libc::SYS_socket | libc::SYS_connect | libc::SYS_fchown | libc::SYS_unlinkat => (3, &[]),
         _ => (6, &[]),
     }

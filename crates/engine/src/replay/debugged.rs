@@ -1,7 +1,7 @@
 //! What a debugger may ask of a replay.
 
-use super::Replay;
 use super::mapping::Copied;
+use super::{Replay, State};
 use crate::context::Context;
 use crate::debug::ThreadRegisters;
 use crate::engine::Engine;
@@ -37,9 +37,15 @@ impl Replay {
         self.state().machine.silent_until = event;
     }
 
-    /// In a copy of the process: memory that the original could still change becomes the copy's own.
     pub fn unshare(&self, engine: &Engine) -> Result<(), String> {
-        let files: Vec<Copied> = self.state().machine.copy_shared_files()?;
+        self.state().unshare(engine)
+    }
+}
+
+impl State {
+    /// In a copy of the process: memory that the original could still change becomes the copy's own.
+    pub(super) fn unshare(&mut self, engine: &Engine) -> Result<(), String> {
+        let files: Vec<Copied> = self.machine.copy_shared_files()?;
         let mut world = engine.world();
         if !files.is_empty() {
             world.open_guarded();

@@ -5,6 +5,7 @@ use super::layout::Layout;
 use super::retelling::Retold;
 use super::scrutiny::Structures;
 use sched::Policy;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A run that follows its recording to a point and goes on by itself from there.
@@ -21,6 +22,23 @@ pub struct Plan {
     pub structures: Box<dyn Structures>,
     /// That the run is to be told, as a recording of its own.
     pub retold: Option<Retold>,
+}
+
+/// What a replay is to do differently, if anything.
+#[derive(Default)]
+pub struct Plans {
+    /// By the process itself.
+    pub own: Option<Plan>,
+    /// By copies of the process, each made where its plan first acts; only beside a plan of the process's own. They act at
+    /// instructions alone: none of them follows data, lays memory out anew or is retold.
+    pub rivals: Vec<Plan>,
+}
+
+impl Plans {
+    /// The instructions at which any of them acts.
+    pub fn places(&self) -> BTreeSet<u64> {
+        self.own.iter().chain(&self.rivals).flat_map(Plan::places).collect()
+    }
 }
 
 pub enum Step {

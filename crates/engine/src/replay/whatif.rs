@@ -8,6 +8,7 @@ use super::machine::Machine;
 use super::outcome::{Ending, Leaving, Rerun};
 use super::plan::{Plan, Step};
 use super::retelling::Retelling;
+use super::rivals::Rival;
 use super::scrutiny::Scrutiny;
 use super::{Replay, State};
 use crate::code::path::decode_at;
@@ -30,10 +31,12 @@ pub struct WhatIf {
     output: Option<u64>,
     /// Instructions that the plan speaks of.
     pub places: BTreeSet<u64>,
+    /// Plans that copies of the process will carry out.
+    pub rivals: Vec<Rival>,
 }
 
 impl WhatIf {
-    pub fn new(plan: Plan) -> WhatIf {
+    pub fn new(plan: Plan, rivals: Vec<Plan>) -> WhatIf {
         let places = plan.places().into_iter().collect();
         let output = plan.steps.iter().find_map(|step| match step {
             Step::Output(byte) => Some(*byte),
@@ -43,7 +46,7 @@ impl WhatIf {
         let course = Course::new(steps, policy, limit);
         let (laid, retelling) = (layout.map(Laid::new), retold.map(Retelling::new));
         let (kept, scrutiny) = (Kept::default(), Scrutiny::new(structures));
-        WhatIf { course, kept, free: None, scrutiny, laid, retelling, output, places }
+        WhatIf { course, kept, free: None, scrutiny, laid, retelling, output, places, rivals: Rival::all(rivals) }
     }
 }
 
@@ -85,7 +88,7 @@ impl State {
             return run.passed(thread);
         }
         if let Some(what_if) = &mut self.what_if {
-            what_if.course.passed(thread);
+            what_if.passed(thread);
         }
         false
     }
@@ -110,10 +113,7 @@ impl State {
         if let Some(mut run) = self.free_run(engine, context) {
             return !run.answers_here() && run.place();
         }
-        let may_leave = self.may_leave();
-        let Some(what_if) = self.what_if.as_mut().filter(|_| may_leave) else { return true };
-        let due = what_if.course.due_at_place(context.thread, context.pc, context.clock());
-        let Some(due) = due.filter(|due| *due != Due::Release) else { return true };
+        let Some(due) = self.due_while_following(engine, context) else { return true };
         if due == Due::Stop {
             self.stop_as_asked(engine, context);
         }
@@ -127,6 +127,16 @@ impl State {
             }
             due => run.act(due),
         }
+    }
+
+    /// What a plan wants where the thread stands, while the recording is followed.
+    fn due_while_following(&mut self, engine: &Engine, context: &Context) -> Option<Due> {
+        if !self.may_leave() {
+            return None;
+        }
+        let course = &mut self.what_if.as_mut()?.course;
+        let due = course.due_at_place(context.thread, context.pc, context.clock());
+        due.filter(|due| *due != Due::Release).or_else(|| self.branch(engine, context))
     }
 
     /// Does what the plan wants at the current thread's clock. Tells whether the recording was left for that.

@@ -1,16 +1,18 @@
 //! Tries predictions out: what-if runs of the recording, and what their outcomes prove.
+//!
+//! All pairs of instructions are tried at once, each with its next plan, by one process that follows the recording and copies
+//! of it (`rerun::rivals`). The next round is for those that are still open.
 
 use super::plans::{plans, without_the_order};
 use crate::races::Subject;
 use crate::recordings::Trouble;
-use crate::rerun;
 use crate::rerun::outcomes::{self, is_same};
+use crate::rerun::rivals::try_all;
+use crate::show::Recorded;
 use analysis::predict::{Kind, Predicted, Prediction};
 use session::rerun::{Ending, Outcome, Plan};
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{iter, thread};
 use trace::event::EndKind;
 
 /// A prediction and what came of it.
@@ -18,6 +20,8 @@ pub struct Tried<'a> {
     pub prediction: &'a Prediction,
     /// The plan that made the program fail, and how.
     pub proof: Option<(Plan, Outcome)>,
+    /// Whether any of its trials came to an end, so that it can be told what the order does.
+    pub has_verdict: bool,
 }
 
 pub struct Court<'a> {
@@ -25,22 +29,84 @@ pub struct Court<'a> {
     log: u32,
     /// Of events that a trial may take.
     limit: u64,
-    /// The run as it was recorded; nothing if it cannot be run.
-    good: OnceLock<Option<Outcome>>,
 }
 
 /// An invalid access so near to the beginning of memory is one through a null pointer.
 const NULL_ZONE: u64 = 1 << 16;
 /// What functions that find out that a block is given back twice have in their names.
 const RELEASES: [&str; 2] = ["free", "realloc"];
-/// Runs are processes, and as many go on at a time at most.
-const MOST_AT_A_TIME: usize = 4;
+
+/// The plans for a pair of instructions that are still to be carried out.
+struct Case<'p> {
+    pair: &'p [Prediction],
+    open: VecDeque<(&'p Prediction, Plan)>,
+    /// What ended well but differs, and has to be compared with the same delay without the order.
+    doubt: Option<(&'p Prediction, Plan, Outcome)>,
+    proof: Option<(&'p Prediction, Plan, Outcome)>,
+    has_verdict: bool,
+}
+
+impl<'p> Case<'p> {
+    fn new(pair: &'p [Prediction], limit: u64) -> Case<'p> {
+        let limited = |plan: Plan| Plan { limit: Some(limit), ..plan };
+        let of_each =
+            |prediction: &'p Prediction| plans(prediction).into_iter().map(move |plan| (prediction, limited(plan)));
+        Case { pair, open: pair.iter().flat_map(of_each).collect(), doubt: None, proof: None, has_verdict: false }
+    }
+
+    /// What is to be carried out next, if anything.
+    fn next(&mut self) -> Option<Plan> {
+        if let Some((prediction, plan, _)) = &self.doubt {
+            let limit = plan.limit;
+            match without_the_order(prediction) {
+                Some(control) => return Some(Plan { limit, ..control }),
+                None => self.doubt = None,
+            }
+        }
+        match self.proof {
+            Some(_) => None,
+            None => self.open.front().map(|(_, plan)| plan.clone()),
+        }
+    }
+
+    /// Takes what came of that. A run that could not be made proves nothing.
+    fn hear(&mut self, outcome: Option<Outcome>, good: Option<&Outcome>) {
+        if let Some((prediction, plan, different)) = self.doubt.take() {
+            // The delay alone may change what is written: then the order is not to blame.
+            let is_to_blame = outcome.zip(good).is_some_and(|(control, good)| is_same(good, &control));
+            self.proof = is_to_blame.then_some((prediction, plan, different));
+            return;
+        }
+        let Some((prediction, plan)) = self.open.pop_front() else { return };
+        let Some((outcome, good)) = outcome.zip(good) else { return };
+        self.has_verdict |= has_ended(&outcome);
+        match verdict(prediction.kind, good, &outcome) {
+            Verdict::Failed => self.proof = Some((prediction, plan, outcome)),
+            Verdict::Differs => self.doubt = Some((prediction, plan, outcome)),
+            // Others wait for the held thread in a loop, and would do so the next time, too.
+            Verdict::Harmless if outcome.remarks.iter().any(|remark| remark.contains(engine::TOO_LONG)) => {
+                self.open.clear()
+            }
+            Verdict::Harmless => {}
+        }
+    }
+
+    fn tried(self) -> Option<Tried<'p>> {
+        match self.proof {
+            Some((prediction, plan, outcome)) => {
+                Some(Tried { prediction, proof: Some((plan, outcome)), has_verdict: true })
+            }
+            None => {
+                self.pair.first().map(|prediction| Tried { prediction, proof: None, has_verdict: self.has_verdict })
+            }
+        }
+    }
+}
 
 impl Court<'_> {
     /// A recording that failed by itself needs no prediction.
     pub fn open<'a>(subject: &'a Subject<'a>) -> Result<Court<'a>, Trouble> {
-        let limit = outcomes::limit_for(&subject.recorded);
-        let court = Court { folder: subject.recording.folder(), log: subject.log, limit, good: OnceLock::new() };
+        let court = Court { folder: subject.recording.folder(), log: subject.log, limit: limit_for(&subject.recorded) };
         let has_failed = match subject.recorded.end {
             Some(EndKind::Exited(_)) => false,
             Some(EndKind::Killed(_)) => true,
@@ -61,57 +127,40 @@ impl Court<'_> {
     }
 
     /// Tries the first `most` pairs of instructions, each until one of its occurrences is proved.
-    pub fn try_out<'p>(&self, predicted: &'p Predicted, most: usize) -> Vec<Tried<'p>> {
-        let pairs: Vec<&[Prediction]> = predicted.pairs.iter().take(most).map(Vec::as_slice).collect();
-        let at_a_time = thread::available_parallelism().map_or(1, usize::from).min(MOST_AT_A_TIME);
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let numbers = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-            let taken = numbers.map_while(|number| Some((number, *pairs.get(number)?)));
-            taken.filter_map(|(number, pair)| Some((number, self.try_pair(pair)?))).collect::<Vec<_>>()
-        };
-        let mut tried: Vec<(usize, Tried<'p>)> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().filter_map(|worker| worker.join().ok()).flatten().collect()
-        });
-        tried.sort_by_key(|(number, _)| *number);
-        tried.into_iter().map(|(_, tried)| tried).collect()
-    }
-
-    fn try_pair<'p>(&self, pair: &'p [Prediction]) -> Option<Tried<'p>> {
-        let of_each = |prediction: &'p Prediction| plans(prediction).into_iter().map(move |plan| (prediction, plan));
-        for (prediction, plan) in pair.iter().flat_map(of_each) {
-            let plan = Plan { limit: Some(self.limit), ..plan };
-            // A run that cannot be made proves nothing.
-            let Some(outcome) = self.carry_out(&plan) else { continue };
-            if self.is_proof(prediction, &outcome) {
-                return Some(Tried { prediction, proof: Some((plan, outcome)) });
+    pub fn try_out<'p>(&self, predicted: &'p Predicted, most: usize) -> Result<Vec<Tried<'p>>, Trouble> {
+        let pairs = predicted.pairs.iter().take(most);
+        let mut cases: Vec<Case<'p>> = pairs.map(|pair| Case::new(pair, self.limit)).collect();
+        let mut good = None;
+        loop {
+            let mut heard = Vec::new();
+            let mut asked = Vec::new();
+            for case in &mut cases {
+                if let Some(plan) = case.next() {
+                    asked.push(plan);
+                    heard.push(case);
+                }
             }
-            // Others wait for the held thread in a loop, and would do so the next time, too.
-            if outcome.remarks.iter().any(|remark| remark.contains(engine::TOO_LONG)) {
+            if asked.is_empty() {
                 break;
             }
-        }
-        pair.first().map(|prediction| Tried { prediction, proof: None })
-    }
-
-    fn is_proof(&self, prediction: &Prediction, outcome: &Outcome) -> bool {
-        let recorded = || outcomes::recorded(self.folder, self.log).ok();
-        let Some(good) = self.good.get_or_init(recorded) else { return false };
-        match verdict(prediction.kind, good, outcome) {
-            Verdict::Failed => true,
-            // The delay alone may change what is written: then the order is not to blame.
-            Verdict::Differs => {
-                let control = without_the_order(prediction).and_then(|plan| self.carry_out(&plan));
-                control.is_some_and(|control| is_same(good, &control))
+            let outcomes = try_all(self.folder, self.log, asked, good.is_none())?;
+            good = good.or(outcomes.recorded);
+            for (case, outcome) in heard.into_iter().zip(outcomes.of_plans) {
+                case.hear(outcome, good.as_ref());
             }
-            Verdict::Harmless => false,
         }
+        Ok(cases.into_iter().filter_map(Case::tried).collect())
     }
+}
 
-    fn carry_out(&self, plan: &Plan) -> Option<Outcome> {
-        rerun::try_out(self.folder, self.log, plan).ok()
-    }
+/// Events that a trial may take, of all threads. A held thread waits for what came about within the recorded run, and half of what a
+/// trial is granted is twice that run: whoever takes longer goes round and round. At each of the recorded events everybody may have
+/// slept, which counts as well.
+fn limit_for(recorded: &Recorded) -> u64 {
+    const FEWEST: u64 = 4_000_000;
+    const SLEEP: u64 = 20_000;
+    let granted = recorded.clock.saturating_mul(4);
+    granted.saturating_add(recorded.events.saturating_mul(SLEEP)).min(granted.max(outcomes::LIMIT)).max(FEWEST)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +190,12 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
     }
 }
 
+/// Whether a run came to an end of its own, after it had left the recording.
+fn has_ended(outcome: &Outcome) -> bool {
+    outcome.left.is_some()
+        && matches!(outcome.ending, Ending::Exited { .. } | Ending::Killed { .. } | Ending::Deadlock {})
+}
+
 /// Whether the thread that failed was giving back a block.
 fn is_in_free(outcome: &Outcome) -> bool {
     let failed = outcome.threads.iter().find(|thread| thread.thread == outcome.thread);
@@ -158,6 +213,7 @@ fn is_near_null(address: &str) -> bool {
 mod tests {
     use super::*;
     use crate::rerun::outcomes::made_up as outcome;
+    use analysis::predict::{Deed, Place};
 
     fn killed(address: &str) -> Outcome {
         outcome(Ending::Killed { signal: 11, name: "SIGSEGV".to_owned(), address: Some(address.to_owned()) }, "")
@@ -181,5 +237,51 @@ mod tests {
         assert_eq!(judge(Kind::Null, &Outcome { left: None, ..killed("0x0") }), Verdict::Harmless);
         let left = outcome(Ending::LeftTheRecording { needs: "socket".to_owned() }, "");
         assert_eq!(judge(Kind::Dangling, &left), Verdict::Harmless);
+    }
+
+    fn deed(pc: u64) -> Deed {
+        let (place, before) = (Place { pc, time: 1 }, Place { pc: pc - 1, time: 1 });
+        Deed { thread: 1, pc, place, before, locks: Vec::new(), callers: Vec::new(), value: None }
+    }
+
+    fn overflow() -> Prediction {
+        let (kind, early, late) = (Kind::Overflow, deed(0x20), Deed { thread: 2, ..deed(0x10) });
+        Prediction { kind, address: 0x500, size: 8, block: None, early, late, renewal: None, was_renewed: false }
+    }
+
+    #[test]
+    fn what_only_differs_is_compared_with_the_delay_alone() {
+        let good = outcome(Ending::Exited { status: 0 }, "a");
+        let different = outcome(Ending::Exited { status: 0 }, "b");
+        for (control, is_proved) in [(good.clone(), true), (different.clone(), false)] {
+            let pair = [overflow()];
+            let mut case = Case::new(&pair, 7);
+            let plan = case.next().expect("a plan");
+            case.hear(Some(different.clone()), Some(&good));
+            let other = case.next().expect("a control");
+            assert_ne!(plan, other);
+            assert_eq!((plan.limit, other.limit), (Some(7), Some(7)));
+            case.hear(Some(control), Some(&good));
+            assert_eq!(case.next(), None);
+            assert_eq!(case.tried().and_then(|tried| tried.proof), is_proved.then(|| (plan, different.clone())));
+        }
+    }
+
+    #[test]
+    fn occurrences_are_tried_until_one_fails_or_others_wait_for_the_held_thread() {
+        let good = outcome(Ending::Exited { status: 0 }, "a");
+        let pair = [overflow(), overflow(), overflow()];
+        let mut case = Case::new(&pair, 7);
+        case.hear(None, Some(&good));
+        assert!(case.next().is_some(), "a run that could not be made says nothing");
+        assert!(!case.has_verdict);
+        let waiting = Outcome { remarks: vec![format!("thread 2 was let go: {}", engine::TOO_LONG)], ..good.clone() };
+        case.hear(Some(waiting), Some(&good));
+        assert_eq!(case.next(), None);
+        assert!(case.has_verdict);
+        let mut case = Case::new(&pair, 7);
+        case.hear(Some(killed("0x5")), Some(&good));
+        assert_eq!(case.next(), None);
+        assert!(case.tried().is_some_and(|tried| tried.proof.is_some()));
     }
 }

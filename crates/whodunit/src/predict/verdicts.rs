@@ -6,7 +6,7 @@ use crate::naming::{Block, Memory};
 use crate::races::Subject;
 use crate::races::names::Names;
 use crate::rerun::outcomes;
-use analysis::predict::{Deed, Held, Kind, Predicted, Prediction};
+use analysis::predict::{Deed, Held, Kind, Lookup, Predicted, Prediction};
 use session::rerun::{Outcome, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::finding::{
@@ -27,6 +27,7 @@ pub struct Bench<'a> {
 /// Adds what was tried to the findings. Predictions that fail in the same way are one to people.
 pub fn judge(findings: &mut Findings, predicted: &Predicted, tried: Vec<Tried<'_>>, bench: &Bench<'_>, suspects: bool) {
     let n_tried = tried.len();
+    let lookup = |prediction: &Prediction| predicted.lookups.get(&prediction.late.pc);
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for tried in &tried {
         match &tried.proof {
@@ -36,18 +37,19 @@ pub fn judge(findings: &mut Findings, predicted: &Predicted, tried: Vec<Tried<'_
                     Some(&index) => findings.findings[index].count += 1,
                     None => {
                         known.insert(key, findings.findings.len());
-                        findings.push(bench.proved(tried.prediction, plan, outcome));
+                        findings.push(bench.proved(tried.prediction, lookup(tried.prediction), plan, outcome));
                     }
                 }
             }
             // That any value can change is no suspicion.
             None if suspects && tried.prediction.kind != Kind::Inconsistent => {
-                findings.push(bench.suspected(tried.prediction, "The order was tried, and nothing failed."))
+                let note = "The order was tried, and nothing failed.";
+                findings.push(bench.suspected(tried.prediction, lookup(tried.prediction), note))
             }
             None => {}
         }
     }
-    findings.summary.text = Some(summary(predicted, n_tried));
+    findings.summary.text = Some(summary(predicted, &tried));
     findings.summary.left_out = predicted.further_pairs + (predicted.pairs.len() - n_tried) as u64;
     findings.notes = NOTES.map(str::to_owned).to_vec();
     findings.notes.extend(limits(predicted));
@@ -60,7 +62,7 @@ pub fn list(findings: &mut Findings, predicted: &Predicted, bench: &Bench<'_>) {
         let early = if prediction.kind == Kind::Race { prediction.early.pc } else { 0 };
         let pair = (early.min(prediction.late.pc), early.max(prediction.late.pc));
         if known.insert(pair) {
-            findings.push(bench.suspected(prediction, "Told for comparison: nothing was tried."));
+            findings.push(bench.suspected(prediction, None, "Told for comparison: nothing was tried."));
         }
     }
     findings.summary.left_out = predicted.further_pairs;
@@ -84,11 +86,14 @@ fn limits(predicted: &Predicted) -> Vec<String> {
     limits.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
-fn summary(predicted: &Predicted, n_tried: usize) -> String {
+fn summary(predicted: &Predicted, tried: &[Tried<'_>]) -> String {
+    let n_tried = tried.len();
     let further = predicted.pairs.len() - n_tried;
+    let n_open = tried.iter().filter(|tried| !tried.has_verdict).count();
     let plural = if n_tried == 1 { "" } else { "s" };
+    let open = if n_open > 0 { format!(", {n_open} of them without a verdict") } else { String::new() };
     let rest = if further > 0 { format!(", {further} more were left (--most)") } else { String::new() };
-    format!("{n_tried} fatal order{plural} tried{rest}.")
+    format!("{n_tried} fatal order{plural} tried{open}{rest}.")
 }
 
 /// Crashes at one place are one to people; otherwise the pair of instructions tells.
@@ -100,12 +105,13 @@ fn signature(prediction: &Prediction, outcome: &Outcome) -> String {
 }
 
 impl Bench<'_> {
-    fn proved(&self, prediction: &Prediction, plan: &Plan, outcome: &Outcome) -> Finding {
+    fn proved(&self, prediction: &Prediction, lookup: Option<&Lookup>, plan: &Plan, outcome: &Outcome) -> Finding {
         let command = self.subject.command(plan);
         let variable = self.variable(prediction);
         let mut finding =
             Finding::proved(class(prediction.kind), &self.title(prediction, &variable, "nothing"), &command);
         self.describe(&mut finding, prediction, variable);
+        finding.grounds.extend(self.range(prediction, lookup));
         finding.grounds.push(wording::NOTHING_ORDERS.to_owned());
         finding.failure = Some(outcomes::failure(outcome));
         finding.evidence.plan = serde_json::to_value(plan).ok();
@@ -121,16 +127,30 @@ impl Bench<'_> {
         finding
     }
 
-    fn suspected(&self, prediction: &Prediction, note: &str) -> Finding {
+    fn suspected(&self, prediction: &Prediction, lookup: Option<&Lookup>, note: &str) -> Finding {
         let variable = self.variable(prediction);
         let mut finding =
             Finding::suspected(class(prediction.kind), &self.title(prediction, &variable, "nothing seen"));
         self.describe(&mut finding, prediction, variable);
+        finding.grounds.extend(self.range(prediction, lookup));
         if !finding.grounds.is_empty() {
             finding.grounds.push(wording::NOTHING_SEEN_ORDERS.to_owned());
         }
         finding.notes = vec![note.to_owned()];
         finding
+    }
+
+    /// Which values of an index lead beyond what it is one of, as far as that is known.
+    fn range(&self, prediction: &Prediction, lookup: Option<&Lookup>) -> Option<String> {
+        let lookup = lookup.filter(|_| prediction.kind == Kind::Overflow)?;
+        let within = match lookup.block {
+            Some(block) => {
+                Some((format!("a block of {} bytes", block.size), block.address..block.address + block.size))
+            }
+            None => self.names.array_at(lookup.base),
+        };
+        let (what, range) = within.filter(|(_, range)| range.contains(&lookup.base))?;
+        Some(wording::range(&what, lookup.step, (range.end - lookup.base).div_ceil(lookup.step), prediction))
     }
 
     fn describe(&self, finding: &mut Finding, prediction: &Prediction, variable: Variable) {

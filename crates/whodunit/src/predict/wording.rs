@@ -42,6 +42,18 @@ pub fn order_seen(prediction: &Prediction) -> String {
     }
 }
 
+/// Which values of an index lead beyond `what`, and what it was when the run went well.
+pub fn range(what: &str, step: u64, first_beyond: u64, prediction: &Prediction) -> String {
+    let bytes = if step == 1 { "byte" } else { "bytes" };
+    let seen = prediction.early.value.map_or(String::new(), |value| {
+        format!("; thread {} made it {value} in the recorded run", prediction.early.thread)
+    });
+    format!(
+        "It is an index into {what}, whose elements are {step} {bytes} apart: values from {first_beyond} on lead beyond \
+         the end{seen}."
+    )
+}
+
 /// What locks do about it. The names of the locks of both are by their addresses.
 pub fn locks(
     prediction: &Prediction,

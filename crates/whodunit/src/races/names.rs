@@ -3,6 +3,8 @@
 use crate::naming::{Memory, Naming};
 use analysis::races::Race;
 use program::space::{AddressSpace, GuestAddress};
+use program::types::{TypeId, TypeKind};
+use program::variables::Variables;
 use report::findings;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -133,8 +135,37 @@ impl Names {
         self.object(&Memory { address, size: 1, ..Memory::default() })
     }
 
+    /// The array that an address lies in, within a global variable: what it is called, and where it is.
+    pub fn array_at(&self, address: u64) -> Option<(String, Range<u64>)> {
+        let range = {
+            let naming = self.naming.borrow();
+            let (global, offset) = naming.variables().global_at(GuestAddress(address))?;
+            array_within(naming.variables(), global.type_id?, address.checked_sub(offset)?, address)?
+        };
+        let name = self.memory(&Memory { address: range.start, size: 1, ..Memory::default() })?.0;
+        Some((name.strip_suffix("[0]").unwrap_or(&name).to_owned(), range))
+    }
+
     /// Whether the memory is a variable that people can ask for by this name.
     pub fn is_global(&self, address: u64) -> bool {
         self.naming.borrow().variables().global_at(GuestAddress(address)).is_some()
+    }
+}
+
+/// The innermost array around an address, in a value of a type that starts at `start`.
+fn array_within(variables: &Variables, type_id: TypeId, start: u64, address: u64) -> Option<Range<u64>> {
+    let behind = address.checked_sub(start)?;
+    match &variables.type_of(type_id).kind {
+        TypeKind::Array { element, count } => {
+            let size = variables.type_of(*element).size.filter(|size| *size > 0)?;
+            let range = start..start.checked_add(size.checked_mul((*count)?)?)?;
+            let inner = array_within(variables, *element, start + behind / size * size, address);
+            inner.or_else(|| Some(range).filter(|range| range.contains(&address)))
+        }
+        TypeKind::Structure { fields } => {
+            let field = fields.iter().filter(|field| field.offset <= behind).max_by_key(|field| field.offset)?;
+            array_within(variables, field.type_id, start + field.offset, address)
+        }
+        _ => None,
     }
 }

@@ -3,7 +3,6 @@
 
 use super::carry_out;
 use crate::recordings::Trouble;
-use crate::show::Recorded;
 use session::rerun::{Ending, Frame, Left, Outcome, Passage, Plan, Point, Step};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +11,6 @@ use trace::finding::{Failure, Place};
 
 /// Events of the clock that a what-if run may take after it has left its recording: seconds, but no eternity.
 pub const LIMIT: u64 = 100_000_000;
-
-/// The same for a what-if run of a longer recording: twice as far as that came.
-pub fn limit_for(recorded: &Recorded) -> u64 {
-    LIMIT.max(recorded.clock.saturating_mul(2))
-}
 
 /// No program has code here, so a plan that speaks of it never acts.
 const NOWHERE: &str = "0x1";

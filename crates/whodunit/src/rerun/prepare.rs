@@ -21,25 +21,33 @@ pub fn prepare(
     teller: Option<engine::Teller>,
 ) -> Result<engine::Plan, String> {
     let recorded = recorded(recording, log).ok_or_else(|| format!("the recording has no process {log}"))?;
-    let preparing = Preparing { places: Places::new(&recorded.space, recorded.gaps.clone()), recorded };
-    let steps = plan.steps.iter().map(|step| preparing.step(step)).collect::<Result<Vec<_>, String>>()?;
-    let retold = teller.map(|teller| engine::Retold { points: preparing.stops(&steps), teller });
-    let layout = plan.steps.iter().find_map(|step| match step {
-        Step::Layout(layout) => Some(layout::prepare(layout, &preparing.recorded)),
-        _ => None,
-    });
-    let policy = preparing.policy(PolicyName::RoundRobin, 0, None);
-    let limit = plan.limit.unwrap_or(DEFAULT_LIMIT);
-    let structures = Box::new(StructuresOf::new(&preparing.recorded.space));
-    Ok(engine::Plan { steps, layout, policy, limit, structures, retold })
+    Preparing::new(recorded).plan(plan, teller)
 }
 
-struct Preparing {
+/// What plans for a recording are prepared with.
+pub struct Preparing {
     places: Places,
     recorded: Recorded,
 }
 
 impl Preparing {
+    pub fn new(recorded: Recorded) -> Preparing {
+        Preparing { places: Places::new(&recorded.space, recorded.gaps.clone()), recorded }
+    }
+
+    pub fn plan(&self, plan: &Plan, teller: Option<engine::Teller>) -> Result<engine::Plan, String> {
+        let steps = plan.steps.iter().map(|step| self.step(step)).collect::<Result<Vec<_>, String>>()?;
+        let retold = teller.map(|teller| engine::Retold { points: self.stops(&steps), teller });
+        let layout = plan.steps.iter().find_map(|step| match step {
+            Step::Layout(layout) => Some(layout::prepare(layout, &self.recorded)),
+            _ => None,
+        });
+        let policy = self.policy(PolicyName::RoundRobin, 0, None);
+        let limit = plan.limit.unwrap_or(DEFAULT_LIMIT);
+        let structures = Box::new(StructuresOf::new(&self.recorded.space));
+        Ok(engine::Plan { steps, layout, policy, limit, structures, retold })
+    }
+
     fn step(&self, step: &Step) -> Result<engine::Step, String> {
         Ok(match step {
             Step::Follow(point) => engine::Step::Follow(self.point(point)?),

@@ -2,7 +2,7 @@
 
 use super::Student;
 use super::races::{Classes, Once};
-use analysis::predict::{self, Detector, Exploration, Explored, Libraries, Method, UseSeeker};
+use analysis::predict::{self, Detector, Exploration, Explored, Libraries, MOST_MEMORY, Method, UseSeeker};
 use analysis::races::{Sieve, Sieved};
 use engine::{Chosen, Wanted};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,8 @@ pub struct Subject {
 }
 
 pub fn sieve(known: Known) -> impl Student {
-    Once::new(predict::sieve(known.classes.classify(), known.libraries), |sieve: Sieve| json!(sieve.into_sieved()))
+    let sieve = predict::sieve(known.classes.classify(), known.libraries, MOST_MEMORY);
+    Once::new(sieve, |sieve: Sieve| json!(sieve.into_sieved()))
 }
 
 pub fn explore(sieved: Sieved, known: Known) -> impl Student {

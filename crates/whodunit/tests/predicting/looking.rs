@@ -12,8 +12,14 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Records a command, whatever becomes of it.
 pub fn record(scratch: &Scratch, program: &Path) -> Result<(), String> {
+    recorded(scratch, &Command::new(program))
+}
+
+/// The same with arguments.
+pub fn recorded(scratch: &Scratch, guest: &Command) -> Result<(), String> {
     let mut command = Command::new(whodunit_binary());
-    command.args(["record", "--no-report", "-o"]).arg(scratch.path("recording")).arg("--").arg(program);
+    command.args(["record", "--no-report", "-o"]).arg(scratch.path("recording"));
+    command.arg("--").arg(guest.get_program()).args(guest.get_args());
     execute::command(scratch, &mut command, LIMIT).map(|_| ())
 }
 
