@@ -1,4 +1,4 @@
-// Apache 21287: dropping a reference to a cached object is a decrement, and then a test for zero, and then a free.
+// Apache 21287: dropping a reference to a cached object is an atomic decrement, and then a test for zero, and then a free.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,11 +38,11 @@ static void decrement_refcount(struct cache_object *object, int thread)
 #else
     char trace[32];
     AT_NUMBER("decrementing", thread);
-    object->refcount--; /* guilty: decrement */
+    __atomic_fetch_sub(&object->refcount, 1, __ATOMIC_SEQ_CST); /* guilty: decrement */
     AT_NUMBER("decremented", thread);
     snprintf(trace, sizeof trace, "%d drops", thread);
     AT_NUMBER("testing", thread);
-    int unused = object->refcount == 0; /* guilty: test */
+    int unused = __atomic_load_n(&object->refcount, __ATOMIC_SEQ_CST) == 0; /* guilty: test */
     AT_NUMBER("tested", thread);
     if (unused)
         cleanup(object);

@@ -19,7 +19,7 @@ public:
         memcpy(characters_, text, length_);
     }
 
-    size_t length()
+    __attribute__((noinline)) size_t length()
     {
         Guard guard(&lock_);
         return length_; /* guilty: length */
@@ -78,6 +78,7 @@ private:
 };
 
 static StringBuffer message("a message to be appended");
+static int n_erased;
 
 static void *append_message(void *)
 {
@@ -85,6 +86,8 @@ static void *append_message(void *)
     for (int round = 0; round < 10; round++) {
         message.assign("a message to be appended"); // the appending thread has set the length itself
         page.append(message);
+        if (message.length() == 0) // meanwhile somebody is done with it
+            n_erased++;
     }
     return nullptr;
 }

@@ -91,7 +91,8 @@ pub fn mixtures(runs: &Runs) -> Vec<Couple> {
 /// For each passing run, how a pair came there.
 type Profile = Vec<Option<DirectionsId>>;
 
-struct Group {
+/// Pairs that the same runs have, in the same directions.
+pub(super) struct Group {
     /// How they came in the failing run.
     failing: DirectionsId,
     profile: Profile,
@@ -102,14 +103,14 @@ struct Group {
 struct Comparison<'a> {
     runs: &'a Runs,
     level: Level,
-    groups: Vec<Group>,
+    groups: &'a [Group],
     /// Whether two sets of directions fit together, as far as it has been asked.
     fitting: FxHashMap<(DirectionsId, DirectionsId), bool>,
 }
 
 impl<'a> Comparison<'a> {
     fn new(runs: &'a Runs, level: Level) -> Comparison<'a> {
-        Comparison { runs, level, groups: groups(runs), fitting: FxHashMap::default() }
+        Comparison { runs, level, groups: runs.groups(), fitting: FxHashMap::default() }
     }
 
     /// The couples of all groups that `is_wanted` says.
@@ -130,9 +131,9 @@ impl<'a> Comparison<'a> {
         couples
     }
 
-    fn couple_groups(&mut self, one: usize, other: usize, couples: &mut Vec<Couple>) {
-        let (firsts, seconds) = (self.groups[one].pairs.clone(), self.groups[other].pairs.clone());
-        for &first in &firsts {
+    fn couple_groups(&self, one: usize, other: usize, couples: &mut Vec<Couple>) {
+        let (firsts, seconds) = (&self.groups[one].pairs, &self.groups[other].pairs);
+        for &first in firsts {
             for &second in seconds.iter().filter(|second| one != other || first < **second) {
                 if couples.len() < MOST_COUPLES && self.runs.are_apart(first, second) {
                     couples.push(self.ordered(first, second));
@@ -176,7 +177,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// The pairs that are in the failing run and in some passing one, by how they came in all runs.
-fn groups(runs: &Runs) -> Vec<Group> {
+pub(super) fn groups(runs: &Runs) -> Vec<Group> {
     let common = runs.in_some_passing() & &runs.failing.present;
     let mut sorts: Vec<u32> = vec![0; common.len() as usize];
     for run in runs.passing.iter().chain([&runs.failing]) {

@@ -2,9 +2,11 @@
 
 use super::End;
 use super::collect::{Collected, Occurrence, SeenPair};
+use super::coupled::{self, Group};
 use roaring::{RoaringBitmap, RoaringTreemap};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 use trace::stream::Thread;
 
 /// A pair among those of all runs.
@@ -70,6 +72,8 @@ pub struct Runs {
     elsewhere: FxHashMap<PairId, Vec<Occurrence>>,
     /// The pairs of further failing runs, which have a say in what is told first.
     further: Vec<RoaringBitmap>,
+    /// What procedure III compares, at each of its levels; made when it is first wanted, for the passing runs that there are.
+    groups: OnceLock<Vec<Group>>,
 }
 
 impl Runs {
@@ -93,6 +97,7 @@ impl Runs {
             facts.passing.get_or_insert(pair.first);
         });
         self.passing.push(pairs);
+        self.groups.take();
     }
 
     fn run_pairs(&mut self, run: &Collected, note: impl Fn(&mut Facts, &SeenPair)) -> RunPairs {
@@ -136,6 +141,11 @@ impl Runs {
         self.direction_ids.insert(directions.to_vec(), id);
         self.direction_sets.push(directions.to_vec());
         id
+    }
+
+    /// The pairs that procedure III compares.
+    pub(super) fn groups(&self) -> &[Group] {
+        self.groups.get_or_init(|| coupled::groups(self))
     }
 
     pub fn n_passing(&self) -> usize {
@@ -204,8 +214,10 @@ impl Runs {
     /// What is found with the first passing runs alone.
     pub fn with_first<T>(&mut self, number: usize, find: impl FnOnce(&Runs) -> T) -> T {
         let rest = self.passing.split_off(number.min(self.passing.len()));
+        self.groups.take();
         let found = find(self);
         self.passing.extend(rest);
+        self.groups.take();
         found
     }
 

@@ -2,7 +2,8 @@
 //! order.
 //!
 //! A run that leaves its recording goes on with another schedule, which alone may let it pass or fail. So each attempt has a
-//! counterpart that leaves at the same point and holds nobody: only if the two end differently, the order is to blame.
+//! counterpart that leaves at the same point and holds nobody: only if the two end differently, the order is to blame. If they do
+//! not, a run that leaves at the same point and makes the opposite order is the counterpart.
 
 use super::Case;
 use super::hearing::Source;
@@ -12,12 +13,15 @@ use crate::progress::Line;
 use crate::rerun::{self, outcomes};
 use session::rerun::{Ending, Outcome, Plan};
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::{Recording, Store};
 
 /// Numbers of schedules are never so large.
 const NUMBER: u64 = u64::MAX;
 const STANDARD_OUTPUT: i32 = 1;
+/// How many passing runs are made to fail, until one does: not each comes to all accesses as often as the failing one.
+const MOST_PASSING: usize = 8;
 
 /// What shows that an order is to blame.
 pub struct Proof {
@@ -39,13 +43,28 @@ pub struct Trials<'a> {
     line: Line,
     /// The failing and a passing run as they were recorded; none if they cannot be run.
     recorded: OnceCell<Option<(Outcome, Outcome)>>,
-    /// Where the passing run is now that it is kept for the user.
-    kept: OnceCell<PathBuf>,
+    /// Where passing runs are now that they are kept for the user.
+    kept: BTreeMap<usize, PathBuf>,
+}
+
+/// What a run did that left its recording where the one did that is to show something.
+enum Control {
+    NobodyHeld,
+    OppositeOrder,
+}
+
+impl Control {
+    fn text(&self) -> &'static str {
+        match self {
+            Control::NobodyHeld => "when nobody was held",
+            Control::OppositeOrder => "with the accesses in the opposite order",
+        }
+    }
 }
 
 impl<'a> Trials<'a> {
     pub fn new(case: &'a Case, most: usize) -> Trials<'a> {
-        Trials { case, most, tried: 0, line: Line::new(), recorded: OnceCell::new(), kept: OnceCell::new() }
+        Trials { case, most, tried: 0, line: Line::new(), recorded: OnceCell::new(), kept: BTreeMap::new() }
     }
 
     /// Nothing if no run shows it, or enough were tried.
@@ -64,18 +83,19 @@ impl<'a> Trials<'a> {
     /// The failing run passes with the accesses apart.
     fn gone_when_apart(&self, acts: &[Act]) -> Option<Proof> {
         let failing = &self.case.failing;
-        let (plan, outcome) = apart(acts).into_iter().find_map(|(held, plan)| {
-            let run = (failing.recording.folder(), failing.log);
+        let run = (failing.recording.folder(), failing.log);
+        let (plan, outcome, control) = apart(acts).into_iter().find_map(|(held, plan)| {
             let outcome = rerun::carry_out(run.0, run.1, &plan).ok()?;
             let has_come = outcomes::obstacle(&outcome, held).is_none();
-            let is_proof = has_come && self.differs_from_counterpart(run, &outcome, false);
-            is_proof.then_some((plan, outcome))
+            let control = has_come.then(|| self.control(run, &outcome, false, acts, &[in_order(acts)]))??;
+            Some((plan, outcome, control))
         })?;
         let ground = outcome.left.map_or_else(String::new, |left| {
             let (thread, place) = (left.thread, left.place);
+            let control = control.text();
             format!(
                 "A what-if run of the failing run held thread {thread} at {place} until the other one was past: the program \
-                 passed. From the same point on, it failed when nobody was held."
+                 passed. From the same point on, it failed {control}."
             )
         });
         let (name, process) = (failing.name(), failing.log);
@@ -84,33 +104,57 @@ impl<'a> Trials<'a> {
     }
 
     /// A passing run fails with the accesses in this order.
-    fn there_when_forced(&self, acts: &[Act]) -> Option<Proof> {
-        let passing = self.case.passing.first()?;
+    fn there_when_forced(&mut self, acts: &[Act]) -> Option<Proof> {
+        (0..self.case.passing.len().min(MOST_PASSING)).find_map(|number| self.fails_when_forced(number, acts))
+    }
+
+    fn fails_when_forced(&mut self, number: usize, acts: &[Act]) -> Option<Proof> {
+        let passing = &self.case.passing[number];
         let plan = in_order(acts);
-        let folder = self.kept.get().map_or(passing.recording.folder(), PathBuf::as_path);
+        let folder = self.kept.get(&number).map_or(passing.recording.folder(), PathBuf::as_path);
         let outcome = rerun::carry_out(folder, passing.log, &plan).ok()?;
-        let mut threads = acts.iter().map(|act| act.thread);
-        let has_come = threads.all(|thread| outcomes::obstacle(&outcome, thread).is_none());
-        if !has_come || !self.differs_from_counterpart((folder, passing.log), &outcome, true) {
+        if !has_come(&outcome, acts) {
             return None;
         }
-        let recording = self.keep(passing)?;
+        let opposite: Vec<Plan> = apart(acts).into_iter().map(|(_, plan)| plan).collect();
+        let control = self.control((folder, passing.log), &outcome, true, acts, &opposite)?;
+        let recording = self.keep(number)?;
         let (name, process) = (crate::races::user_name(recording.folder()), passing.log);
         let how = outcomes::failure(&outcome).text;
+        let control = control.text();
         let ground = format!(
-            "A what-if run of a passing run made the accesses in this order: it failed ({how}), and else it passed."
+            "A what-if run of a passing run made the accesses in this order: it failed ({how}). From the same point on, it \
+             passed {control}."
         );
         let command = outcomes::command(&recording, &name, process, &plan);
         Some(Proof { plan, command, recording: name, process, ground })
     }
 
-    /// Whether a what-if run failed or passed, as `has_failed` says, and does the other when nobody is held.
-    fn differs_from_counterpart(&self, (folder, log): (&Path, u32), outcome: &Outcome, has_failed: bool) -> bool {
-        let Some(left) = outcome.left.as_ref().filter(|_| self.has_failed(outcome) == Some(has_failed)) else {
-            return false;
+    /// What shows that a what-if run failed or passed, as `has_failed` says, because of the order that it made: a run that leaves the
+    /// recording at the same point and ends the other way. Nobody is held there; or, where the schedule from there on does the same
+    /// either way, one of the plans for the opposite order is carried out.
+    fn control(
+        &self,
+        (folder, log): (&Path, u32),
+        outcome: &Outcome,
+        has_failed: bool,
+        acts: &[Act],
+        opposite: &[Plan],
+    ) -> Option<Control> {
+        let left = outcome.left.as_ref().filter(|_| self.has_failed(outcome) == Some(has_failed))?;
+        let ended_otherwise = |plan: &Plan| {
+            let other = rerun::carry_out(folder, log, plan).ok()?;
+            (self.has_failed(&other) == Some(!has_failed)).then_some(other)
         };
-        let counterpart = rerun::carry_out(folder, log, &outcomes::counterpart(left));
-        counterpart.is_ok_and(|counterpart| self.has_failed(&counterpart) == Some(!has_failed))
+        if ended_otherwise(&outcomes::counterpart(left)).is_some() {
+            return Some(Control::NobodyHeld);
+        }
+        let from_there = |plan: &Plan| {
+            let steps = [outcomes::leaving_at(left)].into_iter().chain(plan.steps.iter().cloned());
+            Plan { steps: steps.collect(), ..plan.clone() }
+        };
+        let is_otherwise = |plan: &Plan| ended_otherwise(&from_there(plan)).is_some_and(|other| has_come(&other, acts));
+        opposite.iter().any(is_otherwise).then_some(Control::OppositeOrder)
     }
 
     /// Whether a run has failed; nothing if that cannot be told.
@@ -142,20 +186,26 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// The passing run in a place where the user finds it.
-    fn keep(&self, passing: &Source) -> Option<Recording> {
+    /// A passing run in a place where the user finds it.
+    fn keep(&mut self, number: usize) -> Option<Recording> {
+        let passing = &self.case.passing[number];
         if self.case.ground.is_none() {
             return Recording::open(passing.recording.folder()).ok();
         }
-        if self.kept.get().is_none() {
+        if !self.kept.contains_key(&number) {
             let store = Store::from_environment().ok()?;
             let folder = store.adopt(passing.recording.folder(), &passing.recorded.program()).ok()?;
             // The failing run is what people look for.
             let _ = store.point_latest_to(self.case.failing.recording.folder());
-            let _ = self.kept.set(folder);
+            self.kept.insert(number, folder);
         }
-        Recording::open(self.kept.get()?).ok()
+        Recording::open(self.kept.get(&number)?).ok()
     }
+}
+
+/// Whether no thread of the acts was in the way of the order that a plan makes.
+fn has_come(outcome: &Outcome, acts: &[Act]) -> bool {
+    acts.iter().all(|act| outcomes::obstacle(outcome, act.thread).is_none())
 }
 
 fn checked(ground: &Ground, outcome: &Outcome) -> Option<bool> {

@@ -33,6 +33,9 @@ pub struct Planted {
     pub class: Class,
     /// The file with the error, in which the marks are.
     pub source: PathBuf,
+    /// It takes too long for tests; people build it and look at it.
+    #[serde(default)]
+    by_hand: bool,
     /// Run in the program's folder, before it.
     #[serde(default)]
     prepare: String,
@@ -107,9 +110,10 @@ impl Planted {
     }
 }
 
-/// Every exhibit, by name.
+/// Every exhibit for tests, by name.
 pub fn all() -> Result<Vec<Planted>, String> {
-    exhibit::names_in(&folder())?.into_iter().map(|name| read(&name)).collect()
+    let read = exhibit::names_in(&folder())?.into_iter().map(|name| read(&name)).collect::<Result<Vec<_>, _>>()?;
+    Ok(read.into_iter().filter(|planted| !planted.by_hand).collect())
 }
 
 fn read(name: &str) -> Result<Planted, String> {
