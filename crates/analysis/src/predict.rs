@@ -41,7 +41,7 @@ pub(crate) mod order;
 mod parts;
 pub(crate) mod runners;
 mod scene;
-mod uses;
+pub(crate) mod uses;
 
 pub use comparators::Method;
 pub use deeds::{Deed, Held, Place};

@@ -2,8 +2,9 @@
 
 use crate::predict::deeds::{Deed, Happening, Place};
 use crate::predict::detector::made_as;
-use crate::predict::order::Order;
+use crate::predict::order::{LastWrite, Order};
 use crate::predict::runners::Runners;
+use crate::predict::uses::is_pointer;
 use crate::predict::{Block, Libraries};
 use crate::races::blocks::Blocks;
 use crate::races::sites::{Classify, SiteClass, Sites};
@@ -66,6 +67,7 @@ pub struct History {
 struct Track {
     watched: Watched,
     block: Option<Block>,
+    last_write: Option<LastWrite>,
     entries: VecDeque<(Happening, Entry)>,
 }
 
@@ -112,7 +114,7 @@ pub struct Historian {
 impl Historian {
     pub fn new(watched: Vec<Watched>, surveyed: Surveyed, classify: Classify, libraries: Libraries) -> Historian {
         let longest = watched.iter().map(|watched| watched.size).max().unwrap_or(0);
-        let track = |watched| (watched, Track { watched, block: None, entries: VecDeque::new() });
+        let track = |watched| (watched, Track { watched, block: None, last_write: None, entries: VecDeque::new() });
         Historian {
             sites: Sites::new(classify),
             libraries,
@@ -127,7 +129,7 @@ impl Historian {
     }
 
     pub fn into_histories(self) -> Vec<History> {
-        let history = |Track { watched, block, entries }| {
+        let history = |Track { watched, block, entries, .. }| {
             let entries = entries.into_iter().map(|(_, entry)| entry).collect();
             History { watched, block, entries }
         };
@@ -210,6 +212,20 @@ impl Historian {
             let block = self.blocks.number_at(watched.address).and_then(|number| made_as(&self.made, number));
             track.block = block.or(track.block);
             track.push(happening.clone(), entry);
+            self.pass_on(watched, happening, manner);
+        }
+    }
+
+    /// A pointer that was read under the lock that its writer held orders what the reader does next, as with a queue.
+    fn pass_on(&mut self, watched: Watched, happening: &Happening, manner: Manner) {
+        let Some(track) = self.tracks.get_mut(&watched) else { return };
+        if manner.writes {
+            let moment = self.order.now(happening.slot);
+            track.last_write = Some(LastWrite { thread: happening.thread, locks: happening.locks.clone(), moment });
+        } else if happening.value.is_some_and(is_pointer)
+            && let Some(write) = track.last_write.as_ref().filter(|write| write.thread != happening.thread)
+        {
+            self.order.depend(happening.slot, &happening.locks, write);
         }
     }
 
