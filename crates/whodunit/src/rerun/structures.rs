@@ -115,13 +115,17 @@ impl StructuresOf {
     /// Behind the instruction that gave a register its value before the call that returns to an address, if nothing branches
     /// in between.
     pub fn set_before_call(&self, return_address: u64, register: Register) -> Option<u64> {
+        self.setting_before_call(return_address, register).map(|setting| setting.next_ip())
+    }
+
+    fn setting_before_call(&self, return_address: u64, register: Register) -> Option<Instruction> {
         let function = self.function_around(return_address.checked_sub(1)?)?;
         let instructions = self.instructions(function.start..return_address);
         let (_, before) = instructions.split_last()?;
         let straight = before.iter().rev().take_while(|instruction| instruction.flow_control() == FlowControl::Next);
         let mut setting = straight
             .filter(|instruction| instruction.op_count() > 1 && instruction.op0_register().full_register() == register);
-        setting.next().map(Instruction::next_ip)
+        setting.next().copied()
     }
 
     /// Where the instruction behind another one is, if that is known.

@@ -1,8 +1,9 @@
 //! Whose mistake it is that a block was written to beyond its end: that of the code that wrote, or of the code that made it.
 //!
 //! A function that gets a block without its size, and goes by what it reads alone, cannot know where the block ends. If the
-//! function that called it made the block before, that is where too little was asked for. May miss: sizes that such a loop
-//! asks another function for, and blocks that an earlier call of the same function made.
+//! function that called it made the block before, and computed how large it must be, that is where too little was asked for. A
+//! block that is always of the same size is no such estimate: then a check is missing where it is written to. May miss: sizes that
+//! such a loop asks another function for, and blocks that an earlier call of the same function made.
 
 use super::chain::number;
 use super::sites::{Sites, is_library};
@@ -65,7 +66,7 @@ fn maker(overrun: &Overrun<'_>, sites: &Sites) -> Option<Maker> {
     let handing = writing.len().checked_sub(n_shared + 1)?;
     let asking = *making.get(making.len().checked_sub(n_shared + 1)?)? - 1;
     let function = sites.function_around(asking)?;
-    if handing == 0 || !function.contains(&writing[handing]) {
+    if handing == 0 || !function.contains(&writing[handing]) || sites.asks_for_constant(asking + 1) {
         return None;
     }
     let within = writing[..handing].iter().map(|pc| if Some(*pc) == in_store { *pc } else { pc - 1 });

@@ -105,6 +105,11 @@ impl Sites {
         self.structures.loops_are_unbounded(pc)
     }
 
+    /// Whether the call that returns to an address asks for what is the same every time.
+    pub fn asks_for_constant(&self, return_address: u64) -> bool {
+        self.structures.asks_for_constant(return_address)
+    }
+
     /// Behind the instructions that gave the first two arguments to the call that returns to an address, as far as they are
     /// known.
     pub fn arguments(&self, return_address: u64) -> Vec<u64> {

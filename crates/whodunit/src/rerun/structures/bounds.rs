@@ -1,4 +1,4 @@
-//! Whether loops know how far they may go.
+//! Whether loops know how far they may go, and whether blocks are made as large as somebody thinks that they need to be.
 
 use super::StructuresOf;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
@@ -17,6 +17,17 @@ impl StructuresOf {
         let mut instructions = blocks.flat_map(|block| self.instructions(block.start.0..block.end.0));
         (!around.is_empty()).then(|| !instructions.any(|instruction| is_bound(&instruction)))
     }
+
+    /// Whether the call that returns to an address gets constants for its first two arguments, or only the first.
+    pub fn asks_for_constant(&self, return_address: u64) -> bool {
+        let set = |register| self.setting_before_call(return_address, register);
+        set(Register::RDI).is_some_and(|size| is_constant(&size))
+            && set(Register::RSI).is_none_or(|other| is_constant(&other))
+    }
+}
+
+fn is_constant(setting: &Instruction) -> bool {
+    setting.mnemonic() == Mnemonic::Mov && is_immediate(setting.op_kind(1))
 }
 
 /// Whether an instruction compares two numbers that the program has computed, or counts down.
