@@ -29,7 +29,9 @@ fn every_memory_error_is_diagnosed() {
 
 fn is_diagnosed(_group: &str, name: &str) {
     let exhibit = MemoryExhibit::read(name).expect("its description is readable");
-    for (input, level) in exhibit.inputs.iter().flat_map(|input| LEVELS.map(|level| (input, level))) {
+    // The benchmark has all inputs at both levels; here, levels take turns, and each has half of the exhibits' first inputs.
+    let first = LISTED.iter().position(|(_, listed)| *listed == name).unwrap_or(0);
+    for (input, level) in exhibit.inputs.iter().zip(LEVELS.into_iter().cycle().skip(first % LEVELS.len())) {
         if let Err(problem) = check(&exhibit, input, level) {
             panic!("{name}, input {} at {level:?}: {problem}", input.name);
         }
