@@ -164,12 +164,11 @@ impl Course {
             standing: BTreeMap::new(),
             arrivals: 0,
         };
-        if let Some(Step::Follow(_)) = course.steps.front() {
-            if let Some(Step::Follow(point)) = course.steps.pop_front() {
-                course.follow = Some((point, Count::default()));
-            }
-        } else {
-            course.put_in_force();
+        course.put_in_force();
+        if let Some(Step::Follow(_)) = course.steps.front()
+            && let Some(Step::Follow(point)) = course.steps.pop_front()
+        {
+            course.follow = Some((point, Count::default()));
         }
         course
     }
@@ -289,7 +288,11 @@ impl Course {
         };
         let arrival = Arrival { thread, pc, clock, number };
         if let Some((point, count)) = &mut self.follow {
-            return arrives(point, count, arrival).then_some(Due::Leave);
+            let leaves = arrives(point, count, arrival);
+            // Holds that act later count already.
+            self.returned(arrival);
+            self.held(arrival);
+            return leaves.then_some(Due::Leave);
         }
         if self.stops.iter_mut().any(|(point, count)| arrives(point, count, arrival)) {
             return Some(Due::Stop);
@@ -416,6 +419,22 @@ mod tests {
     fn hold(time: u64, passages: u64, returns: Vec<u64>) -> Step {
         let until = Passage { thread: 1, spot: spot(0x20, passages), returns };
         Step::Hold { thread: 2, before: spot(0x10, time), until }
+    }
+
+    #[test]
+    fn a_hold_before_what_is_followed_counts_from_the_start_and_acts_later() {
+        let follow = Step::Follow(Point::Spot { thread: Some(2), spot: spot(0x30, 1) });
+        let mut course = course(vec![hold(2, 2, Vec::new()), follow]);
+        for (pc, due) in [(0x10, None), (0x30, Some(Due::Leave))] {
+            assert_eq!(course.due_at_place(2, pc, 0), due);
+            course.passed(2);
+        }
+        assert_eq!(course.due_at_place(1, 0x20, 0), None);
+        course.passed(1);
+        course.go_on();
+        assert_eq!(course.due_at_place(2, 0x10, 0), Some(Due::Hold(0)), "for the second time");
+        assert_eq!(course.due_at_place(1, 0x20, 0), None);
+        assert!(course.passed(1), "for the second time");
     }
 
     #[test]

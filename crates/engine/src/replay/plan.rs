@@ -42,7 +42,8 @@ impl Plans {
 }
 
 pub enum Step {
-    /// Do as recorded up to here. Only the first step; without it the recording is left where another step first acts.
+    /// Do as recorded up to here; without it the recording is left where another step first acts. Holds alone can come before
+    /// it: they count from the start, and act from here on.
     Follow(Point),
     /// Give the turn to a thread, and keep it there whenever the thread can run until it is at the point; without one,
     /// once.

@@ -24,7 +24,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
-    /// Do as recorded up to there. Only as the first step.
+    /// Do as recorded up to there. Steps that hold threads can come before it: they count from the start, and act from there on.
     Follow(Point),
     /// Give the turn to a thread: once, or whenever it can run until it is there.
     Run {
@@ -242,8 +242,10 @@ impl Plan {
         if self.steps.is_empty() {
             return wrong("it has no steps");
         }
-        if self.steps.iter().skip(1).any(|step| matches!(step, Step::Follow(_))) {
-            return wrong("`follow` can only be the first step");
+        let n_holds =
+            self.steps.iter().take_while(|step| matches!(step, Step::Hold { .. } | Step::Await { .. })).count();
+        if self.steps.iter().skip(n_holds + 1).any(|step| matches!(step, Step::Follow(_))) {
+            return wrong("before `follow`, there can only be `hold` and `await`");
         }
         if self.steps.iter().skip(1).any(|step| matches!(step, Step::Layout(_))) {
             return wrong("`layout` can only be the first step");
@@ -360,7 +362,7 @@ mod tests {
     fn what_makes_no_sense_is_told() {
         for (text, expected) in [
             (steps("[]"), "it has no steps"),
-            (steps(r#"[{"stop": {}}, {"follow": {"event": 1}}]"#), "`follow` can only be the first step"),
+            (steps(r#"[{"stop": {}}, {"follow": {"event": 1}}]"#), "before `follow`, there can only be `hold`"),
             (steps(r#"[{"stop": {}}, {"layout": {"move": []}}]"#), "`layout` can only be the first step"),
             (steps(r#"[{"follow": {"clock": 1}}]"#), "a `clock` is one of a `thread`, which is missing"),
             (steps(r#"[{"follow": {}}]"#), "a point is told by `event`, by `thread` and `clock`, or by `at`"),

@@ -149,11 +149,10 @@ impl<'a> Trials<'a> {
         if ended_otherwise(&outcomes::counterpart(left)).is_some() {
             return Some(Control::NobodyHeld);
         }
-        let from_there = |plan: &Plan| {
-            let steps = [outcomes::leaving_at(left)].into_iter().chain(plan.steps.iter().cloned());
-            Plan { steps: steps.collect(), ..plan.clone() }
+        let is_otherwise = |plan: &Plan| {
+            let other = ended_otherwise(&outcomes::from_there(left, plan.steps.clone()));
+            other.is_some_and(|other| has_come(&other, acts))
         };
-        let is_otherwise = |plan: &Plan| ended_otherwise(&from_there(plan)).is_some_and(|other| has_come(&other, acts));
         opposite.iter().any(is_otherwise).then_some(Control::OppositeOrder)
     }
 

@@ -27,7 +27,12 @@ pub fn recorded(folder: &Path, log: u32) -> Result<Outcome, Trouble> {
 /// A run that leaves the recording where another one did and changes nothing else: whatever this does to the run, the order
 /// that the other one has brought about has no part in it.
 pub fn counterpart(left: &Left) -> Plan {
-    Plan { limit: Some(LIMIT), ..Plan::new(vec![leaving_at(left)]) }
+    from_there(left, Vec::new())
+}
+
+/// Does as recorded up to where another run has left the recording, and carries holds out from there on, which count from the start.
+pub fn from_there(left: &Left, holds: Vec<Step>) -> Plan {
+    Plan { limit: Some(LIMIT), ..Plan::new(holds.into_iter().chain([leaving_at(left)]).collect()) }
 }
 
 /// Does as recorded up to where another run has left the recording.

@@ -232,8 +232,13 @@ fn reached(graph: &Graph, from: BlockIdx, end: Option<BlockIdx>) -> Vec<BlockIdx
     seen.into_iter().collect()
 }
 
+/// Whether the first operand is the stack pointer, as where room is made for a frame.
+fn changes_stack_pointer(instruction: &Instruction) -> bool {
+    instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP
+}
+
 fn stack_change(instruction: &Instruction) -> i64 {
-    let is_about_stack = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
+    let is_about_stack = changes_stack_pointer(instruction);
     match instruction.code() {
         Opcode::Sub_rm64_imm8 | Opcode::Sub_rm64_imm32 if is_about_stack => -(instruction.immediate(1) as i64),
         Opcode::Add_rm64_imm8 | Opcode::Add_rm64_imm32 if is_about_stack => instruction.immediate(1) as i64,

@@ -7,7 +7,7 @@
 
 use super::chain::number;
 use super::sites::{Sites, is_library};
-use super::verdict::place_of;
+use super::verdict::{place_of, words_for};
 use session::rerun::Frame;
 use trace::finding::{Cause, Class, Finding, Place, Step};
 
@@ -34,7 +34,7 @@ pub fn assign(finding: &mut Finding, overrun: &Overrun<'_>, sites: &Sites) {
         return;
     }
     let Some(Maker { place, writer }) = maker(overrun, sites) else { return };
-    let maker = super::verdict::words_for(&place);
+    let maker = words_for(&place);
     let writer = writer.map_or_else(|| "The function that writes to it".to_owned(), |writer| format!("`{writer}`"));
     let text = format!("makes a block of {} bytes, which is too small", overrun.size);
     finding.title = format!("{maker} makes a block that is too small for what is written to it");

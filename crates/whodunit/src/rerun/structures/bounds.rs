@@ -1,7 +1,7 @@
 //! Whether loops know how far they may go, and whether blocks are made as large as somebody thinks that they need to be.
 
-use super::StructuresOf;
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use super::{StructuresOf, changes_stack_pointer};
+use iced_x86::{Instruction, Mnemonic, Register};
 use program::space::GuestAddress;
 use std::collections::BTreeSet;
 
@@ -27,18 +27,17 @@ impl StructuresOf {
 }
 
 fn is_constant(setting: &Instruction) -> bool {
-    setting.mnemonic() == Mnemonic::Mov && is_immediate(setting.op_kind(1))
+    setting.mnemonic() == Mnemonic::Mov && setting.try_immediate(1).is_ok()
 }
 
 /// Whether an instruction compares two numbers that the program has computed, or counts down.
 fn is_bound(instruction: &Instruction) -> bool {
-    let is_about_stack = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
-    let constant = |operand| is_immediate(instruction.op_kind(operand)).then(|| instruction.immediate(operand) as i64);
+    let constant = || instruction.try_immediate(1).ok().map(u64::cast_signed);
     match instruction.mnemonic() {
-        Mnemonic::Cmp => constant(1).is_none(),
+        Mnemonic::Cmp => constant().is_none(),
         Mnemonic::Dec => true,
-        Mnemonic::Sub => !is_about_stack && constant(1).is_some_and(|by| by > 0),
-        Mnemonic::Add => !is_about_stack && constant(1).is_some_and(|by| by < 0),
+        Mnemonic::Sub => !changes_stack_pointer(instruction) && constant().is_some_and(|by| by > 0),
+        Mnemonic::Add => !changes_stack_pointer(instruction) && constant().is_some_and(|by| by < 0),
         Mnemonic::Lea => is_one_less(instruction),
         _ => false,
     }
@@ -48,19 +47,4 @@ fn is_bound(instruction: &Instruction) -> bool {
 fn is_one_less(lea: &Instruction) -> bool {
     let is_frame = matches!(lea.memory_base(), Register::RSP | Register::RBP | Register::RIP);
     lea.memory_index() == Register::None && !is_frame && (lea.memory_displacement64() as i64) < 0
-}
-
-fn is_immediate(kind: OpKind) -> bool {
-    use OpKind::*;
-    matches!(
-        kind,
-        Immediate8
-            | Immediate16
-            | Immediate32
-            | Immediate64
-            | Immediate8to16
-            | Immediate8to32
-            | Immediate8to64
-            | Immediate32to64
-    )
 }

@@ -19,7 +19,7 @@ const QUANTUM: u64 = 50;
 pub enum Control {
     /// When nobody is held from the same point on.
     NobodyHeld,
-    /// When the same thread is held there, and the recorded order comes about all the same.
+    /// When threads are held to the recorded order from the same point on.
     SameOrder,
     /// Under this random schedule from the same point on, by which it passes in the other order.
     Schedule(u64),
@@ -31,7 +31,7 @@ impl Control {
         match self {
             Control::NobodyHeld => "From the same point on, it fails when nobody is held.".to_owned(),
             Control::SameOrder => {
-                "It fails when the same thread is held there, and they come in the order as it was.".to_owned()
+                "From the same point on, it fails when threads are held to the order as it was.".to_owned()
             }
             Control::Schedule(seed) => format!(
                 "From the same point on, by a random schedule (seed {seed}), it fails when nobody is held and does not in \
@@ -46,7 +46,7 @@ impl Court<'_> {
     pub fn control(&self, candidate: &Candidate<'_>, tried: &Tried) -> Option<Control> {
         let gone: Vec<&Trial> = tried.trials().filter(|trial| trial.effect == Effect::Gone).collect();
         let nobody = || gone.iter().any(|trial| self.fails_with_nobody_held(&trial.outcome));
-        let same = || gone.iter().any(|trial| self.fails_in_the_same_order(trial, candidate));
+        let same = || gone.iter().any(|trial| self.fails_in_the_same_order(&trial.outcome, candidate));
         let plain = nobody().then_some(Control::NobodyHeld).or_else(|| same().then_some(Control::SameOrder));
         plain.or_else(|| gone.iter().find_map(|trial| self.schedule_that_fails(trial)).map(Control::Schedule))
     }
@@ -59,13 +59,10 @@ impl Court<'_> {
         self.run(plan).is_some_and(|trial| trial.effect == Effect::None)
     }
 
-    /// With the same thread held at the same point, but for the order.
-    fn fails_in_the_same_order(&self, trial: &Trial, candidate: &Candidate<'_>) -> bool {
-        let plans = orders::as_recorded(candidate, &trial.plan);
-        plans.into_iter().filter_map(|plan| self.run(plan)).any(|same| {
-            // One that never left has shown the recording once more.
-            same.effect == Effect::None && same.outcome.left == trial.outcome.left
-        })
+    /// Threads are held as well, but to the recorded order.
+    fn fails_in_the_same_order(&self, outcome: &Outcome, candidate: &Candidate<'_>) -> bool {
+        let left = outcome.left.as_ref();
+        left.is_some_and(|left| self.fails(outcomes::from_there(left, orders::as_recorded(candidate))))
     }
 
     /// A schedule by which the run fails from the same point on, and does not in the other order.

@@ -5,7 +5,7 @@ use crate::predict::verdicts::is_behind;
 use crate::rerun::outcomes;
 use analysis::neighbours::{Candidate, Entry, History};
 use analysis::predict::{Deed, Place};
-use session::rerun::{Memory, Passage, Plan, Step};
+use session::rerun::{Memory, Plan, Step};
 use std::collections::BTreeMap;
 
 /// What the other thread did comes after all of the first's: the simplest plan first.
@@ -43,21 +43,17 @@ pub fn before(candidate: &Candidate<'_>) -> Vec<Plan> {
     places.into_iter().filter_map(|place| plan([Some(hold(&first.deed, place, (&end.deed, passing(end))))])).collect()
 }
 
-/// Plans that hold the same thread at the same place as another one, but let it go in time for the recorded order.
-pub fn as_recorded(candidate: &Candidate<'_>, other: &Plan) -> Vec<Plan> {
-    let [Step::Hold { thread, before, time, until }] = other.steps.as_slice() else { return Vec::new() };
-    let Some(end) = candidate.between.last() else { return Vec::new() };
-    let last = &candidate.last.deed;
-    let last_waits = hold(last, entrance(last, &end.deed), (&end.deed, passing(end)));
-    let passed = candidate.first.map(|first| (first.deed.thread, passing(first)));
-    let reached = [&end.deed, last].map(|deed| (deed.thread, deed.before));
-    let in_time = passed.into_iter().chain(reached).filter(|(other, place)| *other == until.thread && place.pc != 0);
-    let plans = in_time.filter_map(|(other, place)| {
-        let until = Passage { thread: other, passes: format!("{:#x}", place.pc), time: place.time };
-        let held = Step::Hold { thread: *thread, before: before.clone(), time: *time, until };
-        plan([Some(held), Some(last_waits.clone())])
-    });
-    plans.collect()
+/// Holds threads to the order in which they came.
+pub fn as_recorded(candidate: &Candidate<'_>) -> Vec<Step> {
+    let begin = candidate.between.first().zip(candidate.first);
+    let between = begin.map(|(begin, first)| held_until(begin, first));
+    let last = candidate.between.last().map(|end| held_until(candidate.last, end));
+    between.into_iter().chain(last).collect()
+}
+
+/// Holds a thread before its deed until the other one's is done.
+fn held_until(late: &Entry, early: &Entry) -> Step {
+    hold(&late.deed, entrance(&late.deed, &early.deed), (&early.deed, passing(early)))
 }
 
 /// An order that came about several times does so no more: each thread that takes part begins when the one before it is done.
