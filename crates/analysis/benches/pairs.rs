@@ -131,7 +131,7 @@ fn run(number: u64) -> Collected {
         pairs.push(pair(head, direction, PAIRS + if head < APART[0] { 0 } else { place as u64 }));
     }
     let executed = (0..INSTRUCTIONS).collect();
-    Collected { pairs, accesses: PAIRS, executed, positions: Vec::new(), contexts: Vec::new() }
+    Collected { pairs, accesses: PAIRS, executed, ..Collected::default() }
 }
 
 /// Most data goes from the first thread to the others; some among these.

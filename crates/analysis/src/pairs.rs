@@ -27,8 +27,8 @@
 //! May miss: bugs of more than three pairs, and of three pairs of two threads; failures whose order passing runs had too, by luck. May wrongly report: pairs so
 //! rare that no passing run happened to have them; pairs of stacks that threads take over from each other.
 
-mod among;
 mod bug_types;
+mod cells;
 mod collect;
 mod contexts;
 mod coupled;
@@ -36,10 +36,11 @@ pub mod falcon;
 mod iterations;
 mod last;
 mod nesting;
+mod outlines;
 mod procedures;
 mod rings;
 mod runs;
-mod sharing;
+mod stamps;
 mod suspects;
 mod two_by_two;
 mod words;
@@ -52,7 +53,6 @@ pub use nesting::{Iteration, LoopsAround};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use rings::{Ring, rings, turning_pairs};
 pub use runs::{Direction, PairId, PairKey, Runs};
-pub use sharing::{FirstLook, Look, Sharing};
 pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, sharpen, suspects};
 
 use serde::{Deserialize, Serialize};

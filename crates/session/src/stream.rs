@@ -74,7 +74,8 @@ enum Told {
 
 impl<L: Listener + 'static> Streaming<L> {
     pub fn new(listener: L, roles: Roles, detail: Detail) -> Streaming<L> {
-        let teller = Teller { listener, calls: Calls::new(roles), thread: 0, sites: FxHashMap::default() };
+        let (calls, sites) = (Calls::new(roles), FxHashMap::default());
+        let teller = Teller { listener, calls, thread: 0, sites, atomic: Vec::new() };
         let (told, outside) = (Interleaved::default(), Mutex::default());
         Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), told, outside }), detail }
     }
@@ -154,6 +155,8 @@ struct Teller<L> {
     thread: Thread,
     /// By instruction.
     sites: FxHashMap<u64, Site>,
+    /// Those that are about to be told, of a thread that synchronises.
+    atomic: Vec<Access>,
 }
 
 impl<L: Listener> Flat for Teller<L> {
@@ -161,10 +164,10 @@ impl<L: Listener> Flat for Teller<L> {
         match self.calls.inside(self.thread) {
             Inside::Program => self.listener.accesses(self.thread, accesses),
             Inside::Synchronisation => {
-                let atomic: Vec<Access> =
-                    accesses.iter().copied().filter(|access| access.kind == AccessKind::Atomic).collect();
-                if !atomic.is_empty() {
-                    self.listener.accesses(self.thread, &atomic);
+                self.atomic.clear();
+                self.atomic.extend(accesses.iter().filter(|access| access.kind == AccessKind::Atomic));
+                if !self.atomic.is_empty() {
+                    self.listener.accesses(self.thread, &self.atomic);
                 }
             }
             Inside::Allocator => {}

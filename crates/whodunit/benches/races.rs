@@ -42,7 +42,8 @@ struct Arguments {
 
 impl Arguments {
     fn modes(&self) -> Vec<Mode> {
-        let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races, Mode::Pairs, Mode::Predict];
+        let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races];
+        modes.extend([Mode::Pairs, Mode::LaterPairs, Mode::Predict]);
         if !self.without_others {
             modes.extend([Mode::Helgrind, Mode::Drd, Mode::ThreadSanitizer]);
         }

@@ -20,7 +20,7 @@ use analysis::pairs::falcon::ranked;
 use analysis::pairs::{Procedure, Runs, narrowing, rare, sharpen};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
-use hearing::{Manner, Source};
+use hearing::{Learning, Manner, Source};
 use levels::blamed;
 use program::source::SourceCache;
 use std::ffi::OsString;
@@ -149,6 +149,7 @@ impl Arguments {
 /// The runs that are compared, and where they come from.
 struct Case {
     runs: Runs,
+    learning: Learning,
     failing: Source,
     passing: Vec<Source>,
     /// How it failed, as far as is known.
@@ -159,6 +160,13 @@ struct Case {
     jobs: usize,
     /// Where the passing runs are kept, if they were gathered: the recordings are there as long as this is.
     ground: Option<Ground>,
+}
+
+impl Case {
+    /// How its runs are heard once more.
+    fn manner(&self) -> Manner {
+        Manner { among: self.learning.among(), ..Manner::default() }
+    }
 }
 
 /// How gathering runs ends.
@@ -207,13 +215,20 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
         let sentence = format!("the runs are of different programs, {one} and {other}; compare runs of one");
         return Err(Trouble::Refused(sentence));
     }
-    let mut runs = Runs::new(&failing.hear(&Manner::default(), &failing)?);
-    let hear = |sources: &[Source]| {
-        let heard = hearing::hear_all(sources, &failing, &Manner::default(), arguments.jobs());
+    let first = failing.hear(&Manner::default(), &failing)?;
+    let (mut runs, mut learning) = (Runs::new(&first), Learning::new(&first));
+    let hear = |sources: &[Source], among| {
+        let manner = Manner { among, ..Manner::default() };
+        let heard = hearing::hear_all(sources, &failing, &manner, arguments.jobs());
         heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err)
     };
-    hear(&failures)?.iter().for_each(|run| runs.add_failing(run));
-    hear(&passing)?.iter().for_each(|run| runs.add_passing(run));
+    hear(&failures, None)?.iter().for_each(|run| runs.add_failing(run));
+    for wave in passing.chunks(hearing::ENOUGH_PASSING) {
+        for run in hear(wave, learning.among())? {
+            learning.add_passing(&run);
+            runs.add_passing(&run);
+        }
+    }
     let n_failing = match arguments.failing.len() {
         1 => "1 failing run".to_owned(),
         several => format!("{several} failing runs"),
@@ -221,6 +236,7 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
     let story = format!("{n_failing} and {}.", passing_runs(runs.n_passing()));
     Ok(Gathered::Case(Box::new(Case {
         runs,
+        learning,
         failing,
         passing,
         failure: None,

@@ -54,8 +54,6 @@ pub enum Study {
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
     Steps(Vec<steps::Wanted>),
-    /// Access pairs of a short run; of a longer one, which memory can have some.
-    FirstLook(pairs::Wanted),
     /// Access pairs.
     Pairs(pairs::Wanted),
     /// Patterns of accesses to one location.
@@ -114,11 +112,14 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
         Study::Patterns(scope) => Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses)),
-        Study::FirstLook(wanted) => Box::new(Studying::new(pairs::first_look(wanted), functions, Detail::Accesses)),
         Study::Pairs(wanted) => {
-            let detail = wanted.detail();
+            let (detail, chosen) = (wanted.detail(), wanted.chosen());
             let student = pairs::collect(wanted, recording, log, &mut functions);
-            Box::new(Studying::new(student, functions, detail))
+            let studying = Studying::new(student, functions, detail);
+            Box::new(match chosen {
+                Some(chosen) => studying.of(chosen),
+                None => studying,
+            })
         }
         Study::Histories(subject) => Box::new(Studying::new(neighbours::histories(subject), functions, Detail::Values)),
         Study::Waiting(libraries) => Box::new(Studying::new(neighbours::waiting(libraries), functions, Detail::Calls)),

@@ -1,16 +1,17 @@
 //! Hearing a run: which pairs it has.
 
-use super::among::Among;
+use super::cells::{Cells, Stamp, Visitor};
 use super::contexts::{CALLERS, NOWHERE, Place, digest};
-use super::last::{Heads, LastAccesses, Past};
+use super::last::{LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
+use super::outlines::{Heard, Outlines};
+use super::stamps::{Turns, UNPLACED, Who, Whos};
 use super::{Deed, End};
-use crate::races::Suspects;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use trace::stream::records::{Record, Records, Template};
+use trace::stream::records::Records;
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
 /// How many bytes' addresses of a pair are kept, to tell variables apart.
@@ -20,8 +21,8 @@ const MOST_DIRECTIONS: usize = 64;
 /// How many occurrences of a pair are kept with their iterations.
 const MOST_OCCURRENCES: usize = 256;
 
-/// The position of accesses whose iterations nobody asked for.
-const UNPLACED: u32 = u32::MAX;
+/// How many pairs are looked up without a table.
+const REMEMBERED: usize = 1 << 12;
 
 /// What is of no concern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +141,9 @@ pub struct Collected {
     /// The instructions that made them, in ascending order.
     #[serde(default)]
     pub executed: Vec<u64>,
+    /// Those that met others, or came to memory where threads had met, in ascending order.
+    #[serde(default)]
+    pub meeting: Vec<u64>,
     /// Iterations of loops that threads were in, the outermost first, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positions: Vec<Vec<Iteration>>,
@@ -166,12 +170,26 @@ impl Collected {
     }
 }
 
+/// What is known of an instruction.
 #[derive(Clone, Copy)]
 struct SiteFacts {
     number: u32,
     is_ignored: bool,
     synchronises: bool,
     is_executed: bool,
+    is_meeting: bool,
+}
+
+impl SiteFacts {
+    fn concerns(&self, kind: AccessKind) -> bool {
+        !self.is_ignored && !(self.synchronises && kind == AccessKind::Atomic)
+    }
+}
+
+/// The last accesses of a run, by what is kept of them.
+enum Heads {
+    Nearest(Cells),
+    TwoByTwo(LastAccesses),
 }
 
 /// Keeps the pairs of a run.
@@ -184,14 +202,11 @@ pub struct Collector {
     numbers: FxHashMap<Place, u32>,
     last: Heads,
     blocks: BTreeMap<u64, u64>,
-    ordinals: FxHashMap<Thread, u64>,
-    /// Who accessed last, and how often it has by now.
-    running: (Thread, u64),
-    order: u64,
+    whos: Whos,
+    turns: Turns,
+    outlines: Outlines,
     gathered: Gathered,
     loops: Option<Loops>,
-    /// What can have pairs, if that is known.
-    among: Option<Among>,
 }
 
 /// What is kept where iterations are asked for.
@@ -204,10 +219,27 @@ struct Loops {
 }
 
 /// Pairs by the numbers of their instructions.
-#[derive(Default)]
 struct Gathered {
     numbers: FxHashMap<(u32, Deed, u32, Deed), usize>,
     pairs: Vec<Raw>,
+    /// Pairs that came a moment ago: by whom, and their numbers.
+    lately: Vec<(Meeting, usize)>,
+}
+
+/// Who met whom, by numbers of [`Whos`].
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Meeting {
+    head: u32,
+    tail: u32,
+    head_writes: bool,
+    tail_writes: bool,
+}
+
+impl Meeting {
+    fn hash(self) -> usize {
+        let deeds = usize::from(self.head_writes) << 1 | usize::from(self.tail_writes);
+        (self.head as usize).wrapping_mul(0x9e37_79b1) ^ (self.tail as usize) << 2 ^ deeds
+    }
 }
 
 struct Raw {
@@ -221,16 +253,45 @@ struct Raw {
     occurrences: Vec<Placed>,
 }
 
+impl Default for Gathered {
+    fn default() -> Gathered {
+        let nobody = (Meeting::default(), usize::MAX);
+        Gathered { numbers: FxHashMap::default(), pairs: Vec::new(), lately: vec![nobody; REMEMBERED] }
+    }
+}
+
 impl Gathered {
-    fn add(&mut self, head: (Past, Deed), tail: (Past, Deed), address: u64) {
-        let key = (head.0.number, head.1, tail.0.number, tail.1);
-        let moment = |past: Past| Moment { thread: past.thread, ordinal: past.ordinal, order: past.order };
-        let occurrence = Occurrence { head: moment(head.0), tail: moment(tail.0), address };
+    #[inline]
+    fn add(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), address: u64, whos: &Whos, turns: &Turns) {
+        let (head_writes, tail_writes) = (head.1 == Deed::Write, tail.1 == Deed::Write);
+        let meeting = Meeting { head: head.0.who(), tail: tail.0.who(), head_writes, tail_writes };
+        let place = meeting.hash() % REMEMBERED;
+        match self.lately[place] {
+            // By the same threads.
+            (before, number) if before == meeting => {
+                let pair = &mut self.pairs[number];
+                pair.times += 1;
+                pair.add_place(address);
+            }
+            _ => {
+                let number = self.note(head, tail, address, whos, turns);
+                if whos.of(tail.0).position == UNPLACED {
+                    self.lately[place] = (meeting, number);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), address: u64, whos: &Whos, turns: &Turns) -> usize {
+        let (head_who, tail_who) = (whos.of(head.0), whos.of(tail.0));
+        let moment = |who: Who, stamp: Stamp| turns.moment(who.thread, stamp.order());
+        let occurrence = Occurrence { head: moment(head_who, head.0), tail: moment(tail_who, tail.0), address };
+        let key = (head_who.number, head.1, tail_who.number, tail.1);
         let number = *self.numbers.entry(key).or_insert(self.pairs.len());
         if number == self.pairs.len() {
             self.pairs.push(Raw {
-                head: (head.0.number, head.1),
-                tail: (tail.0.number, tail.1),
+                head: (head_who.number, head.1),
+                tail: (tail_who.number, tail.1),
                 first: occurrence,
                 times: 0,
                 directions: Vec::new(),
@@ -240,9 +301,10 @@ impl Gathered {
             });
         }
         self.pairs[number].note(occurrence);
-        if head.0.position != UNPLACED && tail.0.position != UNPLACED {
-            self.pairs[number].place(Placed { occurrence, head: head.0.position, tail: tail.0.position });
+        if head_who.position != UNPLACED && tail_who.position != UNPLACED {
+            self.pairs[number].place(Placed { occurrence, head: head_who.position, tail: tail_who.position });
         }
+        number
     }
 }
 
@@ -264,10 +326,15 @@ impl Raw {
                 self.elsewhere.push(occurrence);
             }
         }
-        if let Err(place) = self.places.binary_search(&occurrence.address)
-            && self.places.len() < MOST_PLACES
+        self.add_place(occurrence.address);
+    }
+
+    #[inline]
+    fn add_place(&mut self, address: u64) {
+        if self.places.len() < MOST_PLACES
+            && let Err(place) = self.places.binary_search(&address)
         {
-            self.places.insert(place, occurrence.address);
+            self.places.insert(place, address);
         }
     }
 }
@@ -279,14 +346,13 @@ impl Collector {
             sites: Vec::new(),
             instructions: Vec::new(),
             numbers: FxHashMap::default(),
-            last: Heads::Nearest(LastAccesses::default()),
+            last: Heads::Nearest(Cells::default()),
             blocks: BTreeMap::new(),
-            ordinals: FxHashMap::default(),
-            running: (0, 0),
-            order: 0,
+            whos: Whos::default(),
+            turns: Turns::default(),
+            outlines: Outlines::default(),
             gathered: Gathered::default(),
             loops: None,
-            among: None,
         }
     }
 
@@ -299,16 +365,6 @@ impl Collector {
     pub fn with_contexts(self) -> Collector {
         let nesting = Nesting::new(Box::new(|_| Vec::new()));
         Collector { loops: Some(Loops { nesting, sites: FxHashSet::default(), with_callers: true }), ..self }
-    }
-
-    /// Passes over what cannot have pairs.
-    pub fn among(self, shared: Option<Suspects>) -> Collector {
-        Collector { among: shared.map(Among::new), ..self }
-    }
-
-    /// How many accesses and releases it has been told.
-    pub fn n_accesses(&self) -> u64 {
-        self.order
     }
 
     /// Looks at every two threads as if there were no others.
@@ -332,28 +388,17 @@ impl Collector {
             occurrences: raw.occurrences.clone(),
         });
         let pairs = pairs.collect();
-        let executed = self.sites.iter().filter(|site| site.is_executed);
-        let executed: BTreeSet<u64> = executed.map(|site| self.instructions[site.number as usize].pc).collect();
-        let executed = executed.into_iter().collect();
+        let pc = |number: u32| self.instructions[number as usize].pc;
+        let instructions = |is_meant: fn(&SiteFacts) -> bool| -> BTreeSet<u64> {
+            self.sites.iter().filter(|site| is_meant(site)).map(|site| pc(site.number)).collect()
+        };
+        let ends = self.gathered.pairs.iter().flat_map(|pair| [pc(pair.head.0), pc(pair.tail.0)]);
+        let meeting: BTreeSet<u64> = instructions(|site| site.is_meeting).into_iter().chain(ends).collect();
+        let executed = instructions(|site| site.is_executed);
+        let [executed, meeting] = [executed, meeting].map(|pcs| pcs.into_iter().collect());
         let nesting = self.loops.map(|loops| loops.nesting);
         let (positions, contexts) = nesting.map(|nesting| (nesting.positions, nesting.contexts)).unwrap_or_default();
-        Collected { pairs, accesses: self.order, executed, positions, contexts }
-    }
-
-    /// Counts an access or a release.
-    fn next(&mut self, thread: Thread, number: u32) -> Past {
-        self.count(thread, 1);
-        Past { thread, number, ordinal: self.running.1, order: self.order, position: UNPLACED }
-    }
-
-    /// Counts accesses of a thread.
-    fn count(&mut self, thread: Thread, accesses: u64) {
-        if self.running.0 != thread {
-            self.ordinals.insert(self.running.0, self.running.1);
-            self.running = (thread, self.ordinals.get(&thread).copied().unwrap_or(0));
-        }
-        self.running.1 += accesses;
-        self.order += accesses;
+        Collected { pairs, accesses: self.turns.order(), executed, meeting, positions, contexts }
     }
 
     /// The number of the iterations that an access is in.
@@ -375,53 +420,78 @@ impl Collector {
         }
     }
 
-    fn is_of_concern(&self, facts: SiteFacts, access: &Access) -> bool {
-        let is_lock = facts.synchronises && access.kind == AccessKind::Atomic;
-        !facts.is_ignored && !is_lock && !self.scope.ignores_memory(access.address)
-    }
-
     fn access(&mut self, thread: Thread, access: &Access) {
-        let facts = self.sites[access.site.0 as usize];
-        let past = self.next(thread, facts.number);
-        let is_passed_over = self.among.as_ref().is_some_and(|among| !among.has(access));
-        if is_passed_over && facts.is_executed || !self.is_of_concern(facts, access) {
+        self.turns.count(thread, 1);
+        let facts = &mut self.sites[access.site.0 as usize];
+        if !facts.concerns(access.kind) {
             return;
         }
-        self.sites[access.site.0 as usize].is_executed = true;
-        if is_passed_over {
-            return;
-        }
-        let (position, number) = (self.position(thread, facts.number), self.called_from(thread, facts.number));
-        let past = Past { position, number, ..past };
-        let (size, gathered) = (u64::from(access.size), &mut self.gathered);
-        if access.kind.reads() {
-            let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Read), at);
-            self.last.access(access.address, size, Deed::Read, past, pair);
-        }
-        if access.kind.writes() {
-            let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Write), at);
-            self.last.access(access.address, size, Deed::Write, past, pair);
-        }
+        facts.is_executed = true;
+        let number = facts.number;
+        let who = Who { thread, position: self.position(thread, number), number: self.called_from(thread, number) };
+        let order = self.turns.order();
+        let place = (access.address, u64::from(access.size));
+        self.visit(who, order, place, (access.kind.reads(), access.kind.writes()), access.site);
     }
 
-    /// Whether a record makes no difference but that its accesses count.
-    fn is_passed_over(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
-        let sites = &self.sites;
-        let is_heard = |template: &Template| {
-            let facts = sites[template.site.0 as usize];
-            facts.is_executed || facts.is_ignored || facts.synchronises && template.kind == AccessKind::Atomic
-        };
-        self.among.as_mut().is_some_and(|among| among.passes_over(record, records, is_heard))
+    /// See [`Cells::renew`].
+    #[inline]
+    fn renew(&mut self, who: Who, order: u64, place: (u64, u64), writes: bool) -> Option<bool> {
+        let Heads::Nearest(cells) = &mut self.last else { return None };
+        let stamp = Stamp::new(self.whos.number(who), order);
+        cells.renew(place, writes, &Visitor { thread: who.thread, stamp, threads: self.whos.threads() })
+    }
+
+    fn visit(&mut self, who: Who, order: u64, place: (u64, u64), (reads, writes): (bool, bool), site: Site) {
+        let stamp = Stamp::new(self.whos.number(who), order);
+        let deeds = [reads.then_some(Deed::Read), writes.then_some(Deed::Write)];
+        for deed in deeds.into_iter().flatten() {
+            let (gathered, scope, whos, turns) = (&mut self.gathered, &self.scope, &self.whos, &self.turns);
+            let mut pair = |head: Stamp, head_deed: Deed, at: u64| {
+                if !scope.ignores_memory(at) {
+                    gathered.add((head, head_deed), (stamp, deed), at, whos, turns);
+                }
+            };
+            match &mut self.last {
+                Heads::Nearest(cells) => {
+                    let visitor = Visitor { thread: who.thread, stamp, threads: whos.threads() };
+                    if cells.access(place, deed, &visitor, pair) {
+                        self.sites[site.0 as usize].is_meeting = true;
+                    }
+                }
+                Heads::TwoByTwo(last) => {
+                    let past = Past { thread: who.thread, stamp };
+                    last.access(place.0, place.1, deed, past, |head, deed, at| pair(head.stamp, deed, at));
+                }
+            }
+        }
     }
 
     fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
         let number = self.number_of(Place { pc, context: NOWHERE });
         let number = self.called_from(thread, number);
-        let past = self.next(thread, number);
+        self.turns.count(thread, 1);
         let Some(size) = self.blocks.remove(&address) else { return };
-        let gathered = &mut self.gathered;
-        let pair = |head, deed, at| gathered.add((head, deed), (past, Deed::Write), at);
-        self.last.overwrite(address, size, past, pair);
+        let stamp = Stamp::new(self.whos.number(Who { thread, number, position: UNPLACED }), self.turns.order());
+        let (gathered, whos, turns) = (&mut self.gathered, &self.whos, &self.turns);
+        let mut pair = |head, deed, at| gathered.add((head, deed), (stamp, Deed::Write), at, whos, turns);
+        match &mut self.last {
+            Heads::Nearest(cells) => {
+                let visitor = Visitor { thread, stamp, threads: whos.threads() };
+                cells.overwrite((address, size), &visitor, pair);
+            }
+            Heads::TwoByTwo(last) => {
+                let past = Past { thread, stamp };
+                last.overwrite(address, size, past, |head, deed, at| pair(head.stamp, deed, at));
+            }
+        }
+    }
+
+    fn forget(&mut self, address: u64, size: u64) {
+        match &mut self.last {
+            Heads::Nearest(cells) => cells.forget(address, size),
+            Heads::TwoByTwo(last) => last.forget(address, size),
+        }
     }
 
     /// The number of an instruction among those of pairs. Releases have no site of their own in the stream.
@@ -458,29 +528,42 @@ impl Listener for Collector {
         let mut length = 0;
         for record in records.plain() {
             length += record.words.len();
-            if self.is_passed_over(&record, records) {
-                self.count(thread, u64::from(record.accesses));
-                continue;
-            }
-            for template in records.patterns.templates(record.number) {
-                self.access(thread, &template.access(record.words, records.fs_base));
+            let sites = &mut self.sites;
+            let heard = self.outlines.of(record.number, records.patterns, |template| {
+                let facts = &mut sites[template.site.0 as usize];
+                let concerns = facts.concerns(template.kind);
+                facts.is_executed |= concerns;
+                concerns.then_some(facts.number)
+            });
+            self.turns.count(thread, u64::from(record.accesses));
+            let before = self.turns.order() - u64::from(record.accesses);
+            for index in heard {
+                let heard: Heard = self.outlines.heard(index);
+                let place = (heard.address(record.words, records.fs_base), u64::from(heard.size));
+                let who = Who { thread, number: heard.number, position: UNPLACED };
+                let order = before + u64::from(heard.order);
+                match self.renew(who, order, place, heard.writes) {
+                    Some(false) => {}
+                    Some(true) => self.sites[heard.site.0 as usize].is_meeting = true,
+                    None => self.visit(who, order, place, (heard.reads, heard.writes), heard.site),
+                }
             }
         }
         length
     }
 
     fn reads_records(&self) -> bool {
-        self.among.is_some()
+        self.loops.is_none()
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
         match *event {
             Event::Allocated { address, size, .. } => {
                 self.blocks.insert(address, size);
-                self.last.forget(address, size);
+                self.forget(address, size);
             }
             Event::Freed { address, site } => self.freed(thread, address, site),
-            Event::Mapped { address, size } => self.last.forget(address, size),
+            Event::Mapped { address, size } => self.forget(address, size),
             _ => self.follow(thread, event),
         }
     }
@@ -488,8 +571,9 @@ impl Listener for Collector {
     fn site(&mut self, site: Site, pc: u64) {
         let number = self.number_of(Place { pc, context: NOWHERE });
         let (is_ignored, synchronises) = (self.scope.ignores_code(pc), self.scope.synchronises(pc));
-        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };
+        let nothing =
+            SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false, is_meeting: false };
         self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
-        self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, is_executed: false };
+        self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, ..nothing };
     }
 }

@@ -1,6 +1,7 @@
-//! Who accessed each byte last: the heads of pairs that are still to come.
+//! The last accesses of every two threads to each byte: the heads of pairs that are still to come, where others do not count.
 
 use super::Deed;
+use super::cells::Stamp;
 use super::two_by_two::TwoByTwo;
 use super::words::{Word, Words};
 use trace::stream::Thread;
@@ -14,86 +15,33 @@ pub(super) const LONGEST: u64 = 1 << 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Past {
     pub thread: Thread,
-    /// That of its instruction.
-    pub number: u32,
-    /// Which of its thread's accesses and releases.
-    pub ordinal: u64,
+    pub stamp: Stamp,
+}
+
+impl Past {
     /// Its place among all accesses of the run.
-    pub order: u64,
-    /// In which iterations its thread was, if that is wanted.
-    pub position: u32,
-}
-
-/// What is kept of bytes that have been accessed alike. Each access tells the heads that it is the tail of.
-pub(super) trait History: Clone + Default {
-    fn read(&mut self, past: Past, pair: impl FnMut(Past, Deed));
-    fn write(&mut self, past: Past, pair: impl FnMut(Past, Deed));
-}
-
-/// The nearest accesses of all threads.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Nearest {
-    write: Option<Past>,
-    /// Each thread's last read since the write, in the order of their first ones.
-    reads: Vec<Past>,
-}
-
-impl Nearest {
-    fn has_read(&self, thread: Thread) -> bool {
-        self.reads.iter().any(|read| read.thread == thread)
-    }
-}
-
-impl History for Nearest {
-    fn read(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
-        if let Some(read) = self.reads.iter_mut().find(|read| read.thread == past.thread) {
-            *read = past;
-            return;
-        }
-        if let Some(write) = self.write.filter(|write| write.thread != past.thread) {
-            pair(write, Deed::Write);
-        }
-        self.reads.push(past);
-    }
-
-    fn write(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
-        for read in self.reads.iter().filter(|read| read.thread != past.thread) {
-            pair(*read, Deed::Read);
-        }
-        // Where one of both threads has read in between, that read is the nearer end.
-        if let Some(write) = self.write.filter(|write| write.thread != past.thread)
-            && !self.has_read(write.thread)
-            && !self.has_read(past.thread)
-        {
-            pair(write, Deed::Write);
-        }
-        self.write = Some(past);
-        self.reads.clear();
+    pub fn order(&self) -> u64 {
+        self.stamp.order()
     }
 }
 
 /// The same bytes of a granule, which have been accessed alike.
 #[derive(Clone, Debug)]
-struct Slot<H> {
+struct Slot {
     mask: u8,
-    history: H,
+    history: TwoByTwo,
 }
 
-pub(super) struct LastAccesses<H> {
+#[derive(Default)]
+pub(super) struct LastAccesses {
     /// By granule: one more than the place of its slots.
     places: Words,
-    slots: Vec<Vec<Slot<H>>>,
+    slots: Vec<Vec<Slot>>,
     /// Places that are not in use.
     free: Vec<Word>,
 }
 
-impl<H> Default for LastAccesses<H> {
-    fn default() -> LastAccesses<H> {
-        LastAccesses { places: Words::default(), slots: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<H: History> LastAccesses<H> {
+impl LastAccesses {
     /// An access; tells each pair that it is the tail of, with the first byte that both ends access.
     pub fn access(&mut self, address: u64, size: u64, deed: Deed, past: Past, mut pair: impl FnMut(Past, Deed, u64)) {
         for (number, mask) in pieces(address, size) {
@@ -109,7 +57,7 @@ impl<H: History> LastAccesses<H> {
         }
     }
 
-    fn slots_of(&mut self, granule: u64) -> &mut Vec<Slot<H>> {
+    fn slots_of(&mut self, granule: u64) -> &mut Vec<Slot> {
         let place = &mut self.places.from(granule, granule)[0];
         if *place == 0 {
             *place = self.free.pop().unwrap_or_else(|| {
@@ -142,37 +90,8 @@ impl<H: History> LastAccesses<H> {
     }
 }
 
-/// The last accesses of a run, by what is kept of them.
-pub(super) enum Heads {
-    Nearest(LastAccesses<Nearest>),
-    TwoByTwo(LastAccesses<TwoByTwo>),
-}
-
-impl Heads {
-    pub fn access(&mut self, address: u64, size: u64, deed: Deed, past: Past, pair: impl FnMut(Past, Deed, u64)) {
-        match self {
-            Heads::Nearest(last) => last.access(address, size, deed, past, pair),
-            Heads::TwoByTwo(last) => last.access(address, size, deed, past, pair),
-        }
-    }
-
-    pub fn overwrite(&mut self, address: u64, size: u64, past: Past, pair: impl FnMut(Past, Deed, u64)) {
-        match self {
-            Heads::Nearest(last) => last.overwrite(address, size, past, pair),
-            Heads::TwoByTwo(last) => last.overwrite(address, size, past, pair),
-        }
-    }
-
-    pub fn forget(&mut self, address: u64, size: u64) {
-        match self {
-            Heads::Nearest(last) => last.forget(address, size),
-            Heads::TwoByTwo(last) => last.forget(address, size),
-        }
-    }
-}
-
 /// Makes sure that every slot lies within the mask or apart from it, and that the mask is covered.
-fn separate<H: History>(slots: &mut Vec<Slot<H>>, mask: u8) {
+fn separate(slots: &mut Vec<Slot>, mask: u8) {
     let mut covered = 0;
     for idx in 0..slots.len() {
         let (inside, outside) = (slots[idx].mask & mask, slots[idx].mask & !mask);
@@ -184,7 +103,7 @@ fn separate<H: History>(slots: &mut Vec<Slot<H>>, mask: u8) {
         }
     }
     if covered != mask {
-        slots.push(Slot { mask: mask & !covered, history: H::default() });
+        slots.push(Slot { mask: mask & !covered, history: TwoByTwo::default() });
     }
 }
 
@@ -207,7 +126,8 @@ mod tests {
     use super::*;
 
     fn past(thread: Thread, order: u64) -> Past {
-        Past { thread, number: order as u32, ordinal: order, order, position: 0 }
+        // Orders are counted from 1.
+        Past { thread, stamp: Stamp::new(1, order + 1) }
     }
 
     #[test]
@@ -220,23 +140,23 @@ mod tests {
 
     #[test]
     fn neighbours_do_not_meet_and_overlaps_do() {
-        let mut last = LastAccesses::<Nearest>::default();
+        let mut last = LastAccesses::default();
         let mut pairs = Vec::new();
         let accesses = [(1, 0x10, 4), (2, 0x14, 4), (2, 0x10, 8), (1, 0x16, 1)];
         for (order, (thread, address, size)) in accesses.into_iter().enumerate() {
             let past = past(thread, order as u64);
-            last.access(address, size, Deed::Write, past, |head, _, at| pairs.push((head.order, order, at)));
+            last.access(address, size, Deed::Write, past, |head, _, at| pairs.push((head.order() - 1, order, at)));
         }
         assert_eq!(pairs, [(0, 2, 0x10), (2, 3, 0x16)]);
     }
 
     #[test]
     fn released_memory_is_another() {
-        let mut last = LastAccesses::<Nearest>::default();
+        let mut last = LastAccesses::default();
         let mut pairs = 0;
         last.access(0x10, 4, Deed::Write, past(1, 0), |_, _, _| pairs += 1);
         last.overwrite(0x10, 64, past(2, 1), |head, deed, at| {
-            assert_eq!((head.order, deed, at), (0, Deed::Write, 0x10));
+            assert_eq!((head.order(), deed, at), (1, Deed::Write, 0x10));
             pairs += 1;
         });
         last.forget(0x10, 64);

@@ -4,7 +4,7 @@
 //! do to each other shows in few runs. Here each thread's last accesses are kept, so that every two threads have their own pairs.
 
 use super::Deed;
-use super::last::{History, Past};
+use super::last::Past;
 use trace::stream::Thread;
 
 /// The last accesses of one thread. The orders of those that never came are 0.
@@ -17,11 +17,11 @@ struct Own {
 
 impl Own {
     fn read_order(&self) -> u64 {
-        self.read.map_or(0, |read| read.order)
+        self.read.map_or(0, |read| read.order())
     }
 
     fn write_order(&self) -> u64 {
-        self.write.map_or(0, |write| write.order)
+        self.write.map_or(0, |write| write.order())
     }
 }
 
@@ -45,25 +45,25 @@ impl TwoByTwo {
     }
 }
 
-impl History for TwoByTwo {
-    fn read(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
+impl TwoByTwo {
+    pub fn read(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
         let place = self.place(past.thread);
         let own = self.threads[place];
         let last = own.read_order().max(own.write_order());
-        for write in self.others(past.thread).filter_map(|other| other.write).filter(|write| write.order > last) {
+        for write in self.others(past.thread).filter_map(|other| other.write).filter(|write| write.order() > last) {
             pair(write, Deed::Write);
         }
         self.threads[place].read = Some(past);
     }
 
-    fn write(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
+    pub fn write(&mut self, past: Past, mut pair: impl FnMut(Past, Deed)) {
         let place = self.place(past.thread);
         let own = self.threads[place];
         for other in self.others(past.thread) {
             let covered = own.write_order().max(other.write_order());
-            match (other.read.filter(|read| read.order > covered), other.write) {
+            match (other.read.filter(|read| read.order() > covered), other.write) {
                 (Some(read), _) => pair(read, Deed::Read),
-                (None, Some(write)) if write.order > own.write_order().max(own.read_order()) => {
+                (None, Some(write)) if write.order() > own.write_order().max(own.read_order()) => {
                     pair(write, Deed::Write);
                 }
                 (None, _) => {}
@@ -75,14 +75,15 @@ impl History for TwoByTwo {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::Stamp;
     use super::*;
 
     /// The orders of heads and tails of what threads do, counted from one.
     fn pairs(accesses: &[(Thread, Deed)]) -> Vec<(u64, u64)> {
         let (mut history, mut pairs) = (TwoByTwo::default(), Vec::new());
         for (&(thread, deed), order) in accesses.iter().zip(1..) {
-            let past = Past { thread, number: 0, ordinal: order, order, position: 0 };
-            let pair = |head: Past, _| pairs.push((head.order, order));
+            let past = Past { thread, stamp: Stamp::new(1, order) };
+            let pair = |head: Past, _| pairs.push((head.order(), order));
             match deed {
                 Deed::Read => history.read(past, pair),
                 Deed::Write => history.write(past, pair),

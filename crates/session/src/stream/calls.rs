@@ -53,23 +53,33 @@ struct State {
 
 pub struct Calls {
     roles: FxHashMap<u64, Role>,
-    threads: FxHashMap<Thread, State>,
+    /// By their numbers, which are given in order.
+    threads: Vec<State>,
     /// Threads by their thread pointers, the newest.
     pointers: BTreeMap<u64, Thread>,
 }
 
 impl Calls {
     pub fn new(roles: Roles) -> Calls {
-        Calls { roles: roles.into_iter().collect(), threads: FxHashMap::default(), pointers: BTreeMap::new() }
+        Calls { roles: roles.into_iter().collect(), threads: Vec::new(), pointers: BTreeMap::new() }
     }
 
     /// What the thread is doing, as far as known functions are concerned.
+    #[inline]
     pub fn inside(&self, thread: Thread) -> Inside {
-        match self.threads.get(&thread) {
+        match self.threads.get(thread as usize) {
             Some(state) if state.allocators > 0 => Inside::Allocator,
             Some(state) if !state.calls.is_empty() => Inside::Synchronisation,
             _ => Inside::Program,
         }
+    }
+
+    fn state(&mut self, thread: Thread) -> &mut State {
+        let number = thread as usize;
+        if self.threads.len() <= number {
+            self.threads.resize_with(number + 1, State::default);
+        }
+        &mut self.threads[number]
     }
 
     /// A thread has been made that others know by its thread pointer.
@@ -80,7 +90,7 @@ impl Calls {
     /// A function is about to begin.
     pub fn entered(&mut self, thread: Thread, pc: u64, call: Call) -> Option<Event> {
         let role = *self.roles.get(&pc)?;
-        let state = self.threads.entry(thread).or_default();
+        let state = self.state(thread);
         // What lies below has been left.
         state.leave_while(|open| open.stack < call.stack);
         // `operator delete` jumps to `free`, for the same caller: that is one call.
@@ -94,7 +104,7 @@ impl Calls {
 
     /// A function is about to return.
     pub fn left(&mut self, thread: Thread, result: u64, stack: u64) -> Option<Event> {
-        let state = self.threads.get_mut(&thread)?;
+        let state = self.threads.get_mut(thread as usize)?;
         state.leave_while(|open| open.stack < stack);
         let (role, call) = state.calls.last().copied().filter(|(_, call)| call.stack == stack)?;
         let stored = state.stored.take();
@@ -110,7 +120,7 @@ impl Calls {
 
     /// A function stores something to `base`.
     pub fn stored(&mut self, thread: Thread, value: u64, base: u64, stack: u64) {
-        let Some(state) = self.threads.get_mut(&thread) else { return };
+        let Some(state) = self.threads.get_mut(thread as usize) else { return };
         let is_wanted = |(role, call): &(Role, Call)| {
             *role == Role::AllocateThrough && call.stack > stack && call.arguments[0] == base
         };
@@ -122,7 +132,7 @@ impl Calls {
     /// A function may be about to go on as another. Most are that one's call from then on; what `calloc` gives is what it
     /// clears last.
     pub fn jumped(&mut self, thread: Thread, argument: u64, stack: u64) -> Option<Event> {
-        let (role, call) = self.threads.get(&thread)?.calls.last()?;
+        let (role, call) = self.threads.get(thread as usize)?.calls.last()?;
         let is_clearing = *role == Role::AllocateArray && call.stack == stack;
         if is_clearing { self.left(thread, argument, stack) } else { None }
     }

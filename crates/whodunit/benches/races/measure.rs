@@ -2,7 +2,9 @@
 
 use crate::alone::{self, Run};
 use crate::workplace::Workplace;
+use serde_json::Value;
 use std::fs;
+use std::path::Path;
 
 /// So many seconds: where threads take locks in turn, helgrind may take minutes.
 const LONGEST: &str = "60";
@@ -11,6 +13,8 @@ const KILLED: i32 = alone::BY_SIGNAL;
 
 /// What a replay that only counts is asked.
 const COUNT: &str = include_str!("count.json");
+/// What one is asked that collects pairs.
+const PAIRS: &str = include_str!("pairs.json");
 /// Status of `whodunit races` and `whodunit predict` if there is something to tell.
 const FOUND: i32 = 1;
 
@@ -23,8 +27,11 @@ pub enum Mode {
     Observed,
     /// All that `whodunit races` does with the recording.
     Races,
-    /// The recording is compared with itself by `whodunit pairs`, which collects its pairs twice; half of that counts.
+    /// The pairs of the recording are collected, as `whodunit pairs` does with the first runs.
     Pairs,
+    /// The same with those instructions that the first look has found to be worth it, as it does with all later runs. Comes
+    /// after that.
+    LaterPairs,
     /// The same for `whodunit predict`, but for the trials: what all detectors together cost.
     Predict,
     Helgrind,
@@ -39,7 +46,8 @@ impl Mode {
             Self::Record => "record",
             Self::Observed => "observed replay",
             Self::Races => "races",
-            Self::Pairs => "pairs of a run",
+            Self::Pairs => "pairs, first runs",
+            Self::LaterPairs => "pairs, later runs",
             Self::Predict => "predict",
             Self::Helgrind => "helgrind",
             Self::Drd => "drd",
@@ -55,24 +63,10 @@ impl Mode {
         let words: &[&str] = match self {
             Self::Native => &[&native],
             Self::Record => &[whodunit, "record", "-o", &recording, "--", &native],
-            Self::Observed => {
+            Self::Observed | Self::Pairs | Self::LaterPairs => {
                 &[whodunit, "replay", "--quiet", "--no-report", "--inquire", "--process", "1", &recording]
             }
             Self::Races => &[whodunit, "races", &recording],
-            Self::Pairs => &[
-                whodunit,
-                "pairs",
-                "-j",
-                "1",
-                "--procedure",
-                "1",
-                "--prove",
-                "0",
-                "--failing",
-                &recording,
-                "--passing",
-                &recording,
-            ],
             Self::Predict => &["timeout", "-s", "KILL", LONGEST, whodunit, "predict", "--most", "0", &recording],
             Self::Helgrind => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=helgrind", &native],
             Self::Drd => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=drd", &native],
@@ -100,13 +94,30 @@ fn run(mode: Mode, program: &str, workplace: &Workplace) -> Result<Run, String> 
         let _ = fs::remove_dir_all(workplace.folder.join(format!("{program}.recording")));
     }
     let asked = workplace.folder.join("asked");
-    fs::write(&asked, COUNT).map_err(|error| error.to_string())?;
+    let found = workplace.folder.join(format!("{program}.pairs"));
+    let question = match mode {
+        Mode::Pairs => PAIRS.to_owned(),
+        Mode::LaterPairs => later_pairs(&found)?,
+        _ => COUNT.to_owned(),
+    };
+    fs::write(&asked, question).map_err(|error| error.to_string())?;
     let run = alone::run(&mode.words(program), &workplace.folder, &asked)?;
+    if mode == Mode::Pairs {
+        fs::rename(workplace.folder.join(alone::WRITTEN), &found).map_err(|error| error.to_string())?;
+    }
     match run.status {
-        0 if mode == Mode::Pairs => Ok(Run { cpu: run.cpu / 2.0, ..run }),
         0 => Ok(run),
         FOUND if matches!(mode, Mode::Races | Mode::Predict) => Ok(run),
         KILLED => Err(format!("over {LONGEST} s")),
         status => Err(format!("status {status}")),
     }
+}
+
+/// What a replay is asked after the first look at a run.
+fn later_pairs(found: &Path) -> Result<String, String> {
+    let found = fs::read(found).map_err(|error| error.to_string())?;
+    let found: Value = serde_json::from_slice(&found).map_err(|error| error.to_string())?;
+    let mut question: Value = serde_json::from_str(PAIRS).map_err(|error| error.to_string())?;
+    question["study"]["study"]["pairs"]["among"] = found["meeting"].clone();
+    Ok(question.to_string())
 }

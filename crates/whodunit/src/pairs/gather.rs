@@ -3,7 +3,7 @@
 //! Passing runs come in waves. Once there are some, two waves that bring no new pair and change nothing about what is to blame
 //! are the last.
 
-use super::hearing::{self, Manner, Source};
+use super::hearing::{self, Learning, Manner, Source};
 use super::{Arguments, Case, Gathered, passing_runs};
 use crate::hunt::{self, Ground, NoRun, Plan, Quarry, Runner, STOP, Tactic, Trial};
 use crate::recordings::Trouble;
@@ -58,10 +58,11 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     };
     let folder = Store::from_environment()?.adopt(&ground.recording_of(group.first), &name)?;
     let failing = Source::open(Recording::open(&folder)?)?;
-    let mut runs = Runs::new(&failing.hear(&Manner::default(), &failing)?);
+    let first = failing.hear(&Manner::default(), &failing)?;
+    let (mut runs, mut learning) = (Runs::new(&first), Learning::new(&first));
     let length = length(&ground, arguments)?;
     let mut schedules = Schedules::new(&ground, arguments, length)?;
-    let passing = schedules.pass(&mut runs, &failing)?;
+    let passing = schedules.pass(&mut runs, &mut learning, &failing)?;
     let n_failed = schedules.failed();
     if runs.n_passing() == 0 && STOP.load(Ordering::SeqCst) {
         return Err(trouble(NoRun::Stopped));
@@ -81,6 +82,7 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     let failure = Some(if has_ended_well { "--check failed".to_owned() } else { failure.0.clone() });
     Ok(Gathered::Case(Box::new(Case {
         runs,
+        learning,
         failing,
         passing,
         failure,
@@ -214,7 +216,7 @@ impl Schedules<'_> {
     }
 
     /// Adds passing runs until there are enough; tells them.
-    fn pass(&mut self, runs: &mut Runs, failing: &Source) -> Result<Vec<Source>, Trouble> {
+    fn pass(&mut self, runs: &mut Runs, learning: &mut Learning, failing: &Source) -> Result<Vec<Source>, Trouble> {
         let mut sources = Vec::new();
         let wanted = self.arguments.runs;
         let (mut before, mut calm): (Option<(usize, Vec<Suspect>)>, usize) = (None, 0);
@@ -224,9 +226,13 @@ impl Schedules<'_> {
                 break;
             }
             let wave = self.open(&passed)?;
-            let heard = hearing::hear_all(&wave, failing, &Manner::default(), self.arguments.jobs());
+            let manner = Manner { among: learning.among(), ..Manner::default() };
+            let heard = hearing::hear_all(&wave, failing, &manner, self.arguments.jobs());
             sources.extend(wave);
-            heard.runs.iter().for_each(|run| runs.add_passing(run));
+            for run in &heard.runs {
+                learning.add_passing(run);
+                runs.add_passing(run);
+            }
             // A run that does not replay is of no use; if none does, somebody should know why.
             self.refused += heard.refusals.len() as u64;
             if let (0, Some(trouble)) = (runs.n_passing(), heard.refusals.into_iter().next()) {

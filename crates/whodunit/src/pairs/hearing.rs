@@ -9,15 +9,14 @@ use crate::show::Recorded;
 use crate::study::Study;
 use crate::study::pairs::Wanted;
 use analysis::pairs::falcon::SeenPattern;
-use analysis::pairs::{Collected, Look, Scope};
-use analysis::races::Suspects;
+use analysis::pairs::{Collected, Scope};
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
-use session::stream::Detail;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use trace::Recording;
 
 /// What the dynamic loader does to the tables of other modules is its own affair.
@@ -33,6 +32,8 @@ pub struct Manner {
     pub two_by_two: bool,
     /// Instructions are told apart by who called.
     pub contexts: bool,
+    /// The instructions that are observed in passing runs, if that is known.
+    pub among: Option<BTreeSet<u64>>,
 }
 
 /// A recorded run.
@@ -40,14 +41,12 @@ pub struct Source {
     pub recording: Recording,
     pub log: u32,
     pub recorded: Recorded,
-    /// The memory that threads share, if the run is long and that was found out.
-    shared: OnceLock<Suspects>,
 }
 
 impl Source {
     pub fn open(recording: Recording) -> Result<Source, Trouble> {
         let (log, recorded) = subject(&recording, None).map_err(Trouble::Refused)?;
-        Ok(Source { recording, log, recorded, shared: OnceLock::new() })
+        Ok(Source { recording, log, recorded })
     }
 
     /// As users call it.
@@ -64,11 +63,15 @@ impl Source {
 
     /// The pairs of the run, with its instructions where they are in the failing one.
     pub fn hear(&self, manner: &Manner, failing: &Source) -> Result<Collected, Trouble> {
-        let looping_sites = manner.looping_sites.iter().copied().collect();
         let Manner { two_by_two, contexts, .. } = *manner;
-        let shared = self.shared.get().cloned();
-        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, shared };
-        let mut collected = self.collect(wanted)?;
+        let mover = Mover::new(&failing.recorded.space, &self.recorded.space);
+        let moved = |pc: &u64| mover.as_ref().map_or(*pc, |mover| mover.moved(*pc));
+        let looping_sites = manner.looping_sites.iter().map(moved).collect();
+        // What is told of the failing run is looked up there later, by how many accesses came before.
+        let among = manner.among.as_ref().filter(|_| !std::ptr::eq(self, failing));
+        let among = among.map(|instructions| instructions.iter().map(moved).collect());
+        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, among };
+        let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
         let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
         collected.pairs.retain(|pair| {
@@ -79,19 +82,6 @@ impl Source {
         move_code(&mut collected, &self.recorded.space, &failing.recorded.space);
         collected.settle_contexts();
         Ok(collected)
-    }
-
-    fn collect(&self, wanted: Wanted) -> Result<Collected, Trouble> {
-        if wanted.shared.is_some() || wanted.detail() != Detail::Accesses {
-            return self.ask(Study::Pairs(wanted));
-        }
-        match self.ask(Study::FirstLook(wanted.clone()))? {
-            Look::Pairs(collected) => Ok(collected),
-            Look::Shared(shared) => {
-                let shared = Some(self.shared.get_or_init(|| shared).clone());
-                self.ask(Study::Pairs(Wanted { shared, ..wanted }))
-            }
-        }
     }
 
     /// Whether code or data is the program's, or a library's that is not the system's heart.
@@ -123,6 +113,42 @@ impl Source {
     pub fn names(&self) -> Names {
         let naming = crate::naming::Naming::new(&self.recording, self.log, &self.recorded);
         Names::new(self.recorded.space.clone(), naming)
+    }
+}
+
+/// A run with fewer accesses than these is heard as a whole.
+const FEW_ACCESSES: u64 = 500_000;
+/// After so many passing runs, it is known which instructions can meet others.
+pub const ENOUGH_PASSING: usize = 10;
+
+/// Learns from the first runs which instructions are worth hearing in the rest, where runs are long.
+///
+/// All that the procedures ask of a passing run is whether it has the pairs of the failing one, or those that all passing runs have.
+/// Both kinds are among what the first runs show. Of the others, only what comes between two accesses can matter: memory where threads
+/// met in any of the first runs is looked at with all instructions that came to it.
+#[derive(Default)]
+pub struct Learning {
+    is_long: bool,
+    n_passing: usize,
+    meeting: BTreeSet<u64>,
+}
+
+impl Learning {
+    pub fn new(failing: &Collected) -> Learning {
+        let meeting = failing.meeting.iter().copied().collect();
+        Learning { is_long: failing.accesses > FEW_ACCESSES, n_passing: 0, meeting }
+    }
+
+    pub fn add_passing(&mut self, run: &Collected) {
+        if self.n_passing < ENOUGH_PASSING {
+            self.n_passing += 1;
+            self.meeting.extend(&run.meeting);
+        }
+    }
+
+    /// The instructions to hear, if that is known.
+    pub fn among(&self) -> Option<BTreeSet<u64>> {
+        (self.is_long && self.n_passing >= ENOUGH_PASSING).then(|| self.meeting.clone())
     }
 }
 
@@ -167,23 +193,38 @@ pub fn ask_all<T: Send>(
     answers.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
-/// Names instructions by where their modules lie in another space.
-fn move_code(run: &mut Collected, from: &AddressSpace, to: &AddressSpace) {
-    let elsewhere: BTreeMap<_, _> = to.modules().map(|(_, module)| (module.path.clone(), module.bias)).collect();
-    let mut biases = from.modules().map(|(_, module)| (&module.path, module.bias));
-    if biases.all(|(path, bias)| elsewhere.get(path).is_none_or(|other| *other == bias)) {
-        return;
+/// Knows where instructions lie in another space, by their modules.
+struct Mover<'a> {
+    from: &'a AddressSpace,
+    biases: BTreeMap<&'a Path, u64>,
+}
+
+impl<'a> Mover<'a> {
+    /// Nothing if all of them lie in the same places.
+    fn new(from: &'a AddressSpace, to: &'a AddressSpace) -> Option<Mover<'a>> {
+        let biases: BTreeMap<&Path, u64> =
+            to.modules().map(|(_, module)| (Path::new(&module.path), module.bias)).collect();
+        let is_same = |path: &Path, bias: u64| biases.get(path).is_none_or(|other| *other == bias);
+        let is_all_the_same = from.modules().all(|(_, module)| is_same(Path::new(&module.path), module.bias));
+        (!is_all_the_same).then_some(Mover { from, biases })
     }
-    let moved = |pc: u64| {
-        let place = from.locate(GuestAddress(pc));
-        let bias = place.and_then(|(module, _)| elsewhere.get(&from.module(module).path));
+
+    fn moved(&self, pc: u64) -> u64 {
+        let place = self.from.locate(GuestAddress(pc));
+        let bias = place.and_then(|(module, _)| self.biases.get(Path::new(&self.from.module(module).path)));
         match (place, bias) {
             (Some((_, address)), Some(bias)) => address.0.wrapping_add(*bias),
             _ => pc,
         }
-    };
-    for pair in &mut run.pairs {
-        (pair.head.pc, pair.tail.pc) = (moved(pair.head.pc), moved(pair.tail.pc));
     }
-    run.executed.iter_mut().chain(run.contexts.iter_mut().flatten()).for_each(|pc| *pc = moved(*pc));
+}
+
+/// Names instructions by where their modules lie in another space.
+fn move_code(run: &mut Collected, from: &AddressSpace, to: &AddressSpace) {
+    let Some(mover) = Mover::new(from, to) else { return };
+    for pair in &mut run.pairs {
+        (pair.head.pc, pair.tail.pc) = (mover.moved(pair.head.pc), mover.moved(pair.tail.pc));
+    }
+    let others = run.executed.iter_mut().chain(&mut run.meeting).chain(run.contexts.iter_mut().flatten());
+    others.for_each(|pc| *pc = mover.moved(*pc));
 }

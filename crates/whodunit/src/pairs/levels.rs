@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 
 /// What is to blame, the most likely first. Where only a closer look has told, the runs of the case are what it showed.
 pub fn blamed(case: &mut Case, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
-    let found = by_procedures(case, Manner::default(), arguments)?;
+    let found = by_procedures(case, case.manner(), arguments)?;
     if !is_settled(&found) && is_third_wanted(arguments) {
-        let manner = Manner { contexts: true, ..Manner::default() };
+        let manner = Manner { contexts: true, ..case.manner() };
         let closer = heard_anew(case, manner, " Instructions were told apart by who called.", |case| {
             Ok(by_context(suspects(&case.runs, arguments.procedure())))
         })?;
@@ -27,9 +27,9 @@ pub fn blamed(case: &mut Case, arguments: &Arguments) -> Result<Vec<Suspect>, Tr
     if !found.is_empty() {
         return Ok(found);
     }
-    let manner = || Manner { two_by_two: true, ..Manner::default() };
+    let two_by_two = |case: &Case| Manner { two_by_two: true, ..case.manner() };
     let story = " Every two threads were looked at as if there were no others.";
-    heard_anew(case, manner(), story, |case| by_procedures(case, manner(), arguments))
+    heard_anew(case, two_by_two(case), story, |case| by_procedures(case, two_by_two(case), arguments))
 }
 
 fn is_third_wanted(arguments: &Arguments) -> bool {

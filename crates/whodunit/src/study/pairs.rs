@@ -5,14 +5,14 @@ use super::functions::Functions;
 use super::races::Once;
 use crate::show::{self, Recorded};
 use analysis::pairs::falcon::Windows;
-use analysis::pairs::{Collector, FirstLook, LoopsAround, Scope};
-use analysis::races::Suspects;
-use engine::Mark;
+use analysis::pairs::{Collector, LoopsAround, Scope};
+use engine::{Chosen, Mark};
 use program::flow::Flows;
 use program::space::GuestAddress;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use session::stream::Detail;
+use std::collections::BTreeSet;
 use trace::Recording;
 
 /// Of a program with more functions than these, only those count that the pairs are in.
@@ -28,8 +28,8 @@ pub struct Wanted {
     pub two_by_two: bool,
     /// Instructions are told apart by who called.
     pub contexts: bool,
-    /// The memory that threads share, if that is known: nothing else has pairs.
-    pub shared: Option<Suspects>,
+    /// The instructions whose accesses are to be heard, if that is not all of them.
+    pub among: Option<BTreeSet<u64>>,
 }
 
 impl Wanted {
@@ -37,11 +37,17 @@ impl Wanted {
     pub fn detail(&self) -> Detail {
         if self.looping_sites.is_empty() && !self.contexts { Detail::Accesses } else { Detail::Calls }
     }
+
+    /// What has to be observed, if that is not everything.
+    pub fn chosen(&self) -> Option<Chosen> {
+        let others = engine::Wanted { targets: self.detail() == Detail::Calls, ..engine::Wanted::COUNTS };
+        self.among.clone().map(|instructions| Chosen { instructions, others })
+    }
 }
 
 /// A collector, and the marks that it needs.
 pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut Functions) -> impl Student {
-    let mut collector = Collector::new(wanted.scope).among(wanted.shared);
+    let mut collector = Collector::new(wanted.scope);
     if wanted.two_by_two {
         collector = collector.two_by_two();
     }
@@ -58,13 +64,6 @@ pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut 
         collector = collector.with_loops(wanted.looping_sites.into_iter().collect(), around);
     }
     Once { listener: Some(collector), conclude: |collector: Collector| json!(collector.into_collected()) }
-}
-
-/// A first look at a run, of which nothing is known.
-pub fn first_look(wanted: Wanted) -> impl Student {
-    let collector = Collector::new(wanted.scope.clone());
-    let collector = if wanted.two_by_two { collector.two_by_two() } else { collector };
-    Once::new(FirstLook::new(collector, wanted.scope), |look: FirstLook| json!(look.into_look()))
 }
 
 /// Falcon's patterns.
