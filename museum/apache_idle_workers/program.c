@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "show.h"
+#include "state.h"
 
 SHOW_ORDER("counted 0", "looking 0", "taken 0", "listener-waits", "signalling 0", "taken 1", "going-on 0", "starting 1");
 
@@ -87,6 +88,7 @@ static void *worker(void *argument)
 {
     int number = *(int *)argument;
     AT_NUMBER("starting", number);
+    READ_STATE();
     for (;;) {
         set_idle(number);
         int connection = pop();
@@ -114,6 +116,7 @@ int main(void)
 {
     pthread_t workers[WORKERS], listening;
     int numbers[WORKERS];
+    WRITE_STATE();
     pthread_create(&listening, NULL, listener, NULL);
     for (int number = 0; number < WORKERS; number++) {
         numbers[number] = number;

@@ -1,8 +1,10 @@
-// SPLASH-2 FFT: after the last barrier a worker stores the finish time that main, no longer waiting, already prints.
+// SPLASH-2 FFT: after the last barrier a worker stores the finish time that main, no longer waiting, prints before it exits.
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "show.h"
+#include "state.h"
 
 SHOW_ORDER("reading", "read", "storing");
 
@@ -44,6 +46,7 @@ static void slave_start(int self)
 
 static void *worker(void *argument)
 {
+    READ_STATE();
     slave_start(*(int *)argument);
     return NULL;
 }
@@ -51,25 +54,29 @@ static void *worker(void *argument)
 static double checksum(void)
 {
     double sum = 0;
-    for (int step = 0; step < 100 * POINTS; step++)
+    for (int step = 0; step < 40 * POINTS; step++)
         sum += points[step % POINTS];
     return sum;
 }
 
+/* The time is what the program ends with, at once: a store that is late then never comes. */
 static void print_times(void)
 {
-    double sum = checksum();
+    char text[32];
+    long initialised = shared.init_time;
     AT("reading");
-    long elapsed = shared.finish_time - shared.init_time; /* guilty: read */
+    long elapsed = shared.finish_time - initialised; /* guilty: read */
     AT("read");
-    printf("start %ld, total time %ld, sum %.0f\n", shared.start_time, elapsed, sum);
+    int length = snprintf(text, sizeof text, ", total time %ld\n", elapsed);
+    _exit(write(STDOUT_FILENO, text, length) == length ? 0 : 1);
 }
 
 int main(void)
 {
     pthread_t workers[WORKERS];
-    int numbers[WORKERS];
+    static int numbers[WORKERS];
     pthread_barrier_init(&shared.start, NULL, WORKERS + 1);
+    WRITE_STATE();
     shared.init_time = 1000;
     shared.start_time = 1005;
     for (int number = 0; number < WORKERS; number++) {
@@ -81,10 +88,7 @@ int main(void)
     for (int number = 0; number < WORKERS; number++)
         pthread_join(workers[number], NULL);
 #endif
+    printf("start %ld, sum %.0f", shared.start_time, checksum());
+    fflush(stdout);
     print_times();
-#ifndef FIXED
-    for (int number = 0; number < WORKERS; number++)
-        pthread_join(workers[number], NULL);
-#endif
-    return 0;
 }

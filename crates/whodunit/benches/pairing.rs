@@ -124,8 +124,38 @@ struct Bench {
     marks: Vec<BTreeSet<u64>>,
     /// The variables of the guilty accesses.
     variables: BTreeSet<String>,
-    /// The lines of each access of the guilty order, by variable: those that have two at least.
-    order: Vec<Vec<BTreeSet<u64>>>,
+    /// The accesses of the guilty order, by variable: those that have two at least.
+    order: Vec<Vec<Access>>,
+}
+
+/// Where an access of the guilty order is made.
+struct Access {
+    lines: BTreeSet<u64>,
+    /// The lines that call the function which it is in: all that is known of it where that was inlined.
+    calls: BTreeSet<u64>,
+}
+
+impl Access {
+    fn new(lines: BTreeSet<u64>, source: &str) -> Access {
+        let functions: Vec<&str> = lines.iter().filter_map(|line| function_around(source, *line)).collect();
+        let is_call =
+            |text: &str| functions.iter().any(|name| text.starts_with(' ') && text.contains(&format!("{name}(")));
+        let numbered = source.lines().zip(1..);
+        let calls = numbered.filter(|(text, _)| is_call(text)).map(|(_, line)| line).collect();
+        Access { lines, calls }
+    }
+
+    fn is_in(&self, finding: &Value) -> bool {
+        let mut causes = finding["causes"].as_array().into_iter().flatten().filter_map(|cause| cause["line"].as_u64());
+        !self.lines.is_disjoint(&lines_of(finding)) || causes.any(|line| self.calls.contains(&line))
+    }
+}
+
+/// The name of the C function that a line is in: definitions begin at the left edge.
+fn function_around(source: &str, line: u64) -> Option<&str> {
+    let above: Vec<&str> = source.lines().take(line as usize).collect();
+    let head = above.into_iter().rev().find(|text| text.contains('(') && !text.starts_with([' ', '#', '/']))?;
+    head.split('(').next()?.rsplit([' ', '*']).next()
 }
 
 impl Bench {
@@ -134,7 +164,7 @@ impl Bench {
         let mut spec = exhibit.spec(Variant::Plain)?;
         spec.compiler_flags.extend(pairs.map(|pairs| format!("-DPAIRS={pairs}")));
         let program = build::build(&spec)?.program;
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pairing-bench");
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pairing-bench-{name}"));
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
         std::fs::write(place.join("expected"), &exhibit.output).map_err(|error| error.to_string())?;
@@ -146,7 +176,9 @@ impl Bench {
             order.entry(&exhibit.marks[name].of).or_default().insert(name);
         }
         let several = order.into_values().filter(|names| names.len() > 1);
-        let order = several.map(|names| names.into_iter().map(|name| marked[name].clone()).collect()).collect();
+        let source = std::fs::read_to_string(exhibit.source()).map_err(|error| error.to_string())?;
+        let access = |name: &String| Access::new(marked[name].clone(), &source);
+        let order = several.map(|names| names.into_iter().map(access).collect()).collect();
         let variables = exhibit.marks.into_values().map(|mark| mark.of).collect();
         Ok(Bench { program, place, marks: marked.into_values().collect(), variables, order })
     }
@@ -180,10 +212,10 @@ impl Bench {
         Ok(place.map_or_else(|| "missed".to_owned(), |place| format!("rank {} of {ties} first", place + 1)))
     }
 
-    /// Falcon knows single locations: its patterns must have all accesses that the guilty order makes to one variable.
+    /// Falcon knows single locations: its patterns must have all accesses that the guilty order makes to one variable. Of one that
+    /// was inlined, the caller's line will do.
     fn is_guilty_pattern(&self, finding: &Value) -> bool {
-        let lines = lines_of(finding);
-        self.order.iter().any(|accesses| accesses.iter().all(|access| !access.is_disjoint(&lines)))
+        self.order.iter().any(|accesses| accesses.iter().all(|access| access.is_in(finding)))
     }
 
     fn is_guilty(&self, finding: &Value) -> bool {

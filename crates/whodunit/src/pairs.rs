@@ -17,11 +17,11 @@ use crate::hunt::Ground;
 use crate::recordings::{Trouble, conclude};
 use crate::{pack, usage_error};
 use analysis::pairs::falcon::ranked;
-use analysis::pairs::{Procedure, Runs, narrowing, rare, sharpen};
+use analysis::pairs::{Procedure, Runs, narrowing};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use hearing::{Learning, Manner, Source};
-use levels::blamed;
+use levels::verdict;
 use program::source::SourceCache;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -265,17 +265,7 @@ fn judge(mut case: Case, arguments: &Arguments) -> Result<Findings, Trouble> {
         verdicts::judge_patterns(&mut findings, &ranked(&failing, &passing), &case)?;
         return Ok(findings);
     }
-    let mut found = blamed(&mut case, arguments)?;
-    sharpen(&case.runs, &mut found);
-    let mut unlikely = Vec::new();
-    if arguments.procedure().is_none() && found.iter().all(|suspect| suspect.procedure() != Procedure::I) {
-        // A run can pass by luck with the pairs of a failure, when two wrongs make a right.
-        unlikely = rare(&case.runs);
-    }
-    if found.is_empty() {
-        found = std::mem::take(&mut unlikely);
-    }
-    verdicts::judge(&mut findings, (&found, &unlikely), &case, arguments.prove)?;
+    verdict(&mut case, arguments)?.pass(&mut findings);
     if arguments.sensitivity {
         let points = narrowing(&mut case.runs, arguments.procedure());
         let point = |(runs, suspects): (usize, usize)| Narrowing { runs: runs as u64, suspects: suspects as u64 };

@@ -73,15 +73,17 @@ impl Source {
         let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, among };
         let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
-        let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
-        collected.pairs.retain(|pair| {
-            let ends = [pair.head.pc, pair.tail.pc];
-            let is_own_memory = || self.is_own(pair.first.address);
-            ends.iter().all(|pc| is_code(*pc)) && (ends.iter().any(|pc| self.is_own(*pc)) || is_own_memory())
-        });
+        collected.pairs.retain(|pair| self.is_of_interest(&[pair.head.pc, pair.tail.pc], pair.first.address));
         move_code(&mut collected, &self.recorded.space, &failing.recorded.space);
         collected.settle_contexts();
         Ok(collected)
+    }
+
+    /// Whether accesses are of anybody's interest: one at least, or the memory, is the program's own.
+    fn is_of_interest(&self, ends: &[u64], address: u64) -> bool {
+        let is_code = |pc: u64| self.recorded.space.locate(GuestAddress(pc)).is_some();
+        let is_own_memory = || self.is_own(address);
+        ends.iter().all(|pc| is_code(*pc)) && (ends.iter().any(|pc| self.is_own(*pc)) || is_own_memory())
     }
 
     /// Whether code or data is the program's, or a library's that is not the system's heart.
@@ -94,7 +96,10 @@ impl Source {
     /// Falcon's patterns of the run.
     pub fn patterns(&self) -> Result<Vec<SeenPattern>, Trouble> {
         let mut patterns: Vec<SeenPattern> = self.ask(Study::Patterns(self.scope()))?;
-        patterns.retain(|seen| seen.pattern.0.iter().any(|end| self.is_own(end.pc)));
+        patterns.retain(|seen| {
+            let ends: Vec<u64> = seen.pattern.0.iter().map(|end| end.pc).collect();
+            self.is_of_interest(&ends, seen.address)
+        });
         Ok(patterns)
     }
 

@@ -1,35 +1,135 @@
-//! What the procedures blame, looking at the runs more and more closely until something is found.
+//! What the procedures blame, looking at the runs more and more closely until something is proved.
 //!
 //! By instructions and threads; by iterations of loops; with a third thread, and with three pairs; by who called; and with every
 //! two threads as if there were no others. All but the first need the runs to be heard once more.
+//!
+//! LOCON applies its procedures one after the other until a developer says that the bug is localised. Here a what-if run says
+//! so; where none does, what the first look found is told.
 
 use super::hearing::{self, Manner};
+use super::verdicts::Verdict;
 use super::{Arguments, Case};
 use crate::recordings::Trouble;
 use analysis::pairs::{
-    Collected, Level, PairId, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, mixtures, rings, suspects,
-    turning_couples, turning_pairs,
+    Collected, Level, PairId, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, mixtures, rare, rings, sharpen,
+    suspects, turning_couples, turning_pairs,
 };
 use std::collections::BTreeSet;
 
-/// What is to blame, the most likely first. Where only a closer look has told, the runs of the case are what it showed.
-pub fn blamed(case: &mut Case, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
-    let found = by_procedures(case, case.manner(), arguments)?;
-    if !is_settled(&found) && is_third_wanted(arguments) {
-        let manner = Manner { contexts: true, ..case.manner() };
-        let closer = heard_anew(case, manner, " Instructions were told apart by who called.", |case| {
-            Ok(by_context(suspects(&case.runs, arguments.procedure())))
-        })?;
-        if !closer.is_empty() {
-            return Ok(closer);
+/// A way to look at the runs, and what was done to get there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Instructions and threads, and iterations if these tell nothing.
+    Plain,
+    /// Iterations, though instructions or threads tell something.
+    Iterations,
+    Calls,
+    TwoByTwo,
+}
+
+const LOOKS: [Look; 4] = [Look::Plain, Look::Iterations, Look::Calls, Look::TwoByTwo];
+
+impl Look {
+    fn manner(self, case: &Case) -> Manner {
+        Manner { contexts: self == Look::Calls, two_by_two: self == Look::TwoByTwo, ..case.manner() }
+    }
+
+    fn story(self) -> &'static str {
+        match self {
+            Look::Plain | Look::Iterations => "",
+            Look::Calls => " Instructions were told apart by who called.",
+            Look::TwoByTwo => " Every two threads were looked at as if there were no others.",
         }
     }
-    if !found.is_empty() {
-        return Ok(found);
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Search {
+    /// The most likely of what nothing has proved, and whether it is more than faint.
+    told: Option<(Verdict, bool)>,
+    /// Procedure III has found something by instructions or threads.
+    is_coupled: bool,
+    /// Procedure I has found something.
+    is_first: bool,
+}
+
+impl Search {
+    /// Whether a look can tell more. Without trials, nothing can say that what was found is not to blame.
+    fn wants(&self, look: Look, arguments: &Arguments) -> bool {
+        let is_open = arguments.prove > 0 && !self.is_first;
+        match look {
+            Look::Plain => true,
+            Look::Iterations => is_open && self.is_coupled,
+            Look::Calls => is_third_wanted(arguments) && (is_open || !self.is_settled()),
+            Look::TwoByTwo => is_open || self.told.is_none(),
+        }
     }
-    let two_by_two = |case: &Case| Manner { two_by_two: true, ..case.manner() };
-    let story = " Every two threads were looked at as if there were no others.";
-    heard_anew(case, two_by_two(case), story, |case| by_procedures(case, two_by_two(case), arguments))
+
+    fn is_settled(&self) -> bool {
+        self.told.as_ref().is_some_and(|(_, is_settled)| *is_settled)
+    }
+
+    /// Keeps what nothing has proved. What is faint gives way to what is not.
+    fn keep(&mut self, found: &[Suspect], verdict: Verdict) {
+        let is_settled = is_settled(found);
+        self.is_first |= found.iter().any(|suspect| suspect.procedure() == Procedure::I);
+        self.is_coupled |= found.iter().any(|suspect| matches!(suspect, Suspect::Couple(_, Level::Pc | Level::Tid)));
+        if self.told.is_none() || is_settled && !self.is_settled() {
+            self.told = Some((verdict, is_settled));
+        }
+    }
+}
+
+/// What is to blame, the most likely first.
+pub fn verdict(case: &mut Case, arguments: &Arguments) -> Result<Verdict, Trouble> {
+    let mut search = Search::default();
+    for look in LOOKS {
+        if !search.wants(look, arguments) {
+            continue;
+        }
+        let seen = seen(case, look, arguments)?;
+        if let Some((found, verdict)) = seen {
+            if verdict.is_proved() {
+                return Ok(verdict);
+            }
+            search.keep(&found, verdict);
+        }
+    }
+    if arguments.procedure().is_none() && !search.is_first {
+        // A run can pass by luck with the pairs of a failure, when two wrongs make a right.
+        let unlikely = rare(&case.runs);
+        let Some((told, _)) = search.told else { return Verdict::on(&unlikely, case, arguments.prove) };
+        let verdict = Verdict::on_unlikely(&unlikely, case, arguments.prove)?;
+        return Ok(if verdict.is_proved() { verdict } else { told });
+    }
+    search.told.map_or_else(|| Verdict::on(&[], case, 0), |(told, _)| Ok(told))
+}
+
+/// What a look shows, and what comes of it; nothing if it shows nothing.
+fn seen(case: &mut Case, look: Look, arguments: &Arguments) -> Result<Option<(Vec<Suspect>, Verdict)>, Trouble> {
+    let before = match look {
+        Look::Plain | Look::Iterations => None,
+        Look::Calls | Look::TwoByTwo => Some((heard_anew(case, look.manner(case))?, case.story.clone())),
+    };
+    case.story.push_str(look.story());
+    let found = found(case, look, arguments).and_then(|mut found| {
+        sharpen(&case.runs, &mut found);
+        let verdict = (!found.is_empty()).then(|| Verdict::on(&found, case, arguments.prove)).transpose()?;
+        Ok(verdict.map(|verdict| (found, verdict)))
+    });
+    if let Some(before) = before {
+        (case.runs, case.story) = before;
+    }
+    found
+}
+
+fn found(case: &Case, look: Look, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
+    match look {
+        Look::Plain | Look::TwoByTwo => by_procedures(case, look.manner(case), arguments),
+        Look::Iterations => by_iterations(case, look.manner(case)),
+        Look::Calls => Ok(by_context(suspects(&case.runs, arguments.procedure()))),
+    }
 }
 
 fn is_third_wanted(arguments: &Arguments) -> bool {
@@ -41,24 +141,12 @@ fn is_settled(found: &[Suspect]) -> bool {
     found.iter().any(|suspect| !suspect.is_faint())
 }
 
-/// What is found where runs are heard in this manner. Leaves the case as it was if that is nothing.
-fn heard_anew(
-    case: &mut Case,
-    manner: Manner,
-    story: &str,
-    find: impl FnOnce(&Case) -> Result<Vec<Suspect>, Trouble>,
-) -> Result<Vec<Suspect>, Trouble> {
+/// Hears the runs of the case in another manner; tells what was heard before.
+fn heard_anew(case: &mut Case, manner: Manner) -> Result<Runs, Trouble> {
     let mut runs = Runs::new(&case.failing.hear(&manner, &case.failing)?);
     let heard = hearing::hear_all(&case.passing, &case.failing, &manner, case.jobs);
     heard.runs.iter().for_each(|run| runs.add_passing(run));
-    let before = std::mem::replace(&mut case.runs, runs);
-    let found = find(case)?;
-    if found.is_empty() {
-        case.runs = before;
-    } else {
-        case.story.push_str(story);
-    }
-    Ok(found)
+    Ok(std::mem::replace(&mut case.runs, runs))
 }
 
 /// Couples whose pairs are known by who called; a missing one tells less than it seems, since a call is easily missing.
@@ -86,34 +174,54 @@ fn by_procedures(case: &Case, manner: Manner, arguments: &Arguments) -> Result<V
 
 /// Couples by the iterations of loops that they are in; else those of three threads.
 fn by_iterations(case: &Case, manner: Manner) -> Result<Vec<Suspect>, Trouble> {
-    let couples = turning_couples(&case.runs).into_iter().flat_map(|couple| [couple.first, couple.second]);
-    let pairs: BTreeSet<PairId> = couples.chain(turning_pairs(&case.runs)).collect();
-    let keys = pairs.iter().map(|pair| case.runs.key(*pair));
-    let looping_sites: BTreeSet<u64> = keys.flat_map(|key| [key.head.pc, key.tail.pc]).collect();
     let mixed = || mixtures(&case.runs).into_iter().map(|couple| Suspect::Couple(couple, Level::Third)).collect();
-    if looping_sites.is_empty() {
-        return Ok(mixed());
-    }
-    let manner = Manner { looping_sites, ..manner };
-    let failing = case.failing.hear(&manner, &case.failing)?;
-    let passing = hearing::ask_all(&case.passing, case.jobs, |source| {
-        let mut run = source.hear(&manner, &case.failing)?;
-        // All runs are held at the same time.
-        run.keep_placed();
-        Ok(run)
-    });
-    let passing: Vec<Collected> = passing.into_iter().flatten().collect();
-    // Threads two by two are the last resort: there, luck of single runs is not believed.
-    let most = if manner.two_by_two { passing.len() / SELDOM } else { 0 };
-    let mut found: Vec<Suspect> =
-        coupled_by_loops(&case.runs, &failing, &passing, most).into_iter().map(Suspect::InStep).collect();
+    let Some(iterated) = Iterated::hear(case, manner)? else { return Ok(mixed()) };
+    let mut found = iterated.coupled(case);
     if found.is_empty() {
         found = mixed();
     }
     if found.is_empty() {
-        found = round(&case.runs, &failing, &passing);
+        found = round(&case.runs, &iterated.failing, &iterated.passing);
     }
     Ok(found)
+}
+
+/// The runs with the iterations of accesses that can be part of a couple or a ring.
+struct Iterated {
+    failing: Collected,
+    passing: Vec<Collected>,
+    /// How many passing runs may have what is to blame.
+    most: usize,
+}
+
+impl Iterated {
+    /// Nothing if there are no such accesses.
+    fn hear(case: &Case, manner: Manner) -> Result<Option<Iterated>, Trouble> {
+        let couples = turning_couples(&case.runs).into_iter().flat_map(|couple| [couple.first, couple.second]);
+        let pairs: BTreeSet<PairId> = couples.chain(turning_pairs(&case.runs)).collect();
+        let keys = pairs.iter().map(|pair| case.runs.key(*pair));
+        let looping_sites: BTreeSet<u64> = keys.flat_map(|key| [key.head.pc, key.tail.pc]).collect();
+        if looping_sites.is_empty() {
+            return Ok(None);
+        }
+        let manner = Manner { looping_sites, ..manner };
+        let failing = case.failing.hear(&manner, &case.failing)?;
+        let passing = hearing::ask_all(&case.passing, case.jobs, |source| {
+            let mut run = source.hear(&manner, &case.failing)?;
+            // All runs are held at the same time.
+            run.keep_placed();
+            Ok(run)
+        });
+        let passing: Vec<Collected> = passing.into_iter().flatten().collect();
+        // Threads two by two are the last resort: there, luck of single runs is not believed.
+        let most = if manner.two_by_two { passing.len() / SELDOM } else { 0 };
+        Ok(Some(Iterated { failing, passing, most }))
+    }
+
+    fn coupled(&self, case: &Case) -> Vec<Suspect> {
+        let found = coupled_by_loops(&case.runs, &self.failing, &self.passing, self.most);
+        found.into_iter().map(Suspect::InStep).collect()
+    }
 }
 
 /// Three pairs of three threads.

@@ -36,35 +36,53 @@ struct Charge {
     grounds: Vec<String>,
 }
 
-/// Adds what is to blame to the findings: the suspects that a what-if run has shown; else the unlikely ones that it has; else all
-/// suspects. `most` of each are tried.
-pub fn judge(
-    findings: &mut Findings,
-    (suspects, unlikely): (&[Suspect], &[Suspect]),
-    case: &Case,
-    most: usize,
-) -> Result<(), Trouble> {
-    let names = case.failing.names();
-    let court = Court { case, names: &names };
-    let charges = |suspects: &[Suspect], most: usize| {
-        suspects.iter().take(most).map(|suspect| court.charge(suspect)).collect::<Vec<_>>()
-    };
-    let is_proved = |finding: &Finding| finding.status() == Status::Proved;
-    let mut found = court.tried(&charges(suspects, MOST_TOLD), most)?;
-    findings.summary.left_out = (suspects.len() - found.len()) as u64;
-    if found.iter().any(is_proved) {
-        // What is proved explains the failure, and most else comes of it.
-        found.retain(is_proved);
-        findings.summary.left_out = (suspects.len() - found.len()) as u64;
-    } else {
-        let mut shown = court.tried(&charges(unlikely, most), most)?;
-        shown.retain(is_proved);
-        if !shown.is_empty() {
-            (found, findings.summary.left_out) = (shown, 0);
+/// What some suspects come to.
+pub struct Verdict {
+    found: Vec<Finding>,
+    left_out: usize,
+    /// What was done to get there.
+    story: String,
+}
+
+impl Verdict {
+    /// Tries the first `most` suspects out. If any is proved, only those are told: they explain the failure, and most else comes of it.
+    pub fn on(suspects: &[Suspect], case: &Case, most: usize) -> Result<Verdict, Trouble> {
+        let names = case.failing.names();
+        let court = Court { case, names: &names };
+        let charges: Vec<Charge> = suspects.iter().take(MOST_TOLD).map(|suspect| court.charge(suspect)).collect();
+        let mut found = court.tried(&charges, most)?;
+        if found.iter().any(is_proved) {
+            found.retain(is_proved);
         }
+        Ok(Verdict { left_out: suspects.len() - found.len(), found, story: case.story.clone() })
     }
-    court.pass_sentence(findings, found);
-    Ok(())
+
+    /// The same on suspects that are so unlikely that only a proof makes them worth telling.
+    pub fn on_unlikely(suspects: &[Suspect], case: &Case, most: usize) -> Result<Verdict, Trouble> {
+        let verdict = Verdict::on(&suspects[..most.min(suspects.len())], case, most)?;
+        let found = if verdict.is_proved() { verdict.found } else { Vec::new() };
+        Ok(Verdict { found, left_out: 0, ..verdict })
+    }
+
+    pub fn is_proved(&self) -> bool {
+        self.found.iter().any(is_proved)
+    }
+
+    /// Adds what is to blame to the findings.
+    pub fn pass(self, findings: &mut Findings) {
+        findings.summary.left_out = self.left_out as u64;
+        pass_sentence(findings, self.found, self.story);
+    }
+}
+
+fn is_proved(finding: &Finding) -> bool {
+    finding.status() == Status::Proved
+}
+
+fn pass_sentence(findings: &mut Findings, found: Vec<Finding>, story: String) {
+    found.into_iter().for_each(|finding| findings.push(finding));
+    findings.summary.text = Some(story);
+    findings.notes = NOTES.map(str::to_owned).to_vec();
 }
 
 /// Adds the patterns that Falcon suspects most.
@@ -85,7 +103,7 @@ pub fn judge_patterns(findings: &mut Findings, ranked: &[Ranked<'_>], case: &Cas
         }
     };
     let charges: Vec<Charge> = ranked.iter().take(MOST_TOLD).map(charge).collect();
-    court.pass_sentence(findings, court.tried(&charges, 0)?);
+    pass_sentence(findings, court.tried(&charges, 0)?, case.story.clone());
     findings.summary.left_out = (ranked.len() - charges.len()) as u64;
     Ok(())
 }
@@ -217,12 +235,6 @@ impl Court<'_> {
         }
         found.sort_by_key(|finding| finding.status() == Status::Suspected);
         Ok(once_each(found))
-    }
-
-    fn pass_sentence(&self, findings: &mut Findings, found: Vec<Finding>) {
-        found.into_iter().for_each(|finding| findings.push(finding));
-        findings.summary.text = Some(self.case.story.clone());
-        findings.notes = NOTES.map(str::to_owned).to_vec();
     }
 
     /// The parts as a plan tells them; nothing if it cannot.

@@ -43,6 +43,9 @@ fn a_pair_that_foretells_the_guilty_one_is_not_told() {
 #[test]
 fn a_run_that_ended_too_soon_is_blamed_on_the_order_that_it_lacks() {
     blames("transmission_bandwidth", &["--runs", "15", "--procedure", "2"], &["read", "initialise"], "Procedure II: ");
+    // No procedure was asked for: I has nothing to say of a store that never came.
+    let check = [&FEW[..], &["--check", "grep -q 'total time 197'"]].concat();
+    blames("fft_end_time", &check, &["read", "store"], "Procedure II: ");
 }
 
 #[test]
