@@ -38,6 +38,7 @@ mod found;
 mod frames;
 mod locations;
 pub(crate) mod order;
+mod pages;
 mod parts;
 pub(crate) mod runners;
 mod scene;

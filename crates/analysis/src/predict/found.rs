@@ -5,7 +5,6 @@ use super::uses::{Lookup, Used};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use trace::stream::Thread;
 
 /// How many pairs of instructions are kept.
@@ -86,7 +85,7 @@ pub struct Collected {
     numbers: FxHashMap<(Kind, u64, u64), usize>,
     pairs: Vec<Vec<Kept>>,
     /// Predictions whose renewal has not come yet, by address and thread.
-    open: FxHashMap<(u64, Thread), Vec<(usize, usize)>>,
+    open: BTreeMap<(u64, Thread), Vec<(usize, usize)>>,
     further_pairs: u64,
 }
 
@@ -96,9 +95,9 @@ pub struct Suspicion<'a> {
     pub address: u64,
     pub size: u64,
     pub block: Option<Block>,
-    pub early: &'a Arc<Happening>,
-    pub late: &'a Arc<Happening>,
-    pub renewal: Option<&'a Arc<Happening>>,
+    pub early: &'a Happening,
+    pub late: &'a Happening,
+    pub renewal: Option<&'a Happening>,
 }
 
 /// A prediction that a later occurrence may replace.
@@ -107,9 +106,9 @@ struct Kept {
     address: u64,
     size: u64,
     block: Option<Block>,
-    early: Arc<Happening>,
-    late: Arc<Happening>,
-    renewal: Option<Arc<Happening>>,
+    early: Happening,
+    late: Happening,
+    renewal: Option<Happening>,
     was_renewed: bool,
 }
 
@@ -140,11 +139,9 @@ impl Collected {
             // The first, and the latest: what goes on between may look different in the beginning and in the end.
             _ => most - 1,
         };
-        occurrences.truncate(occurrences.len().max(place));
-        let kept = suspicion.kept();
         match occurrences.get_mut(place) {
-            Some(old) => *old = kept,
-            None => occurrences.push(kept),
+            Some(old) => old.follow(suspicion),
+            None => occurrences.push(suspicion.kept()),
         }
         if suspicion.renewal.is_none() && suspicion.kind == Kind::Null {
             let open = self.open.entry((suspicion.address, suspicion.early.thread)).or_default();
@@ -155,7 +152,7 @@ impl Collected {
     }
 
     /// A thread has written to memory again.
-    pub fn renewed(&mut self, address: u64, by: &Arc<Happening>) {
+    pub fn renewed(&mut self, address: u64, by: &Happening) {
         let Some(open) = self.open.remove(&(address, by.thread)) else { return };
         for (number, place) in open {
             if let Some(prediction) = self.pairs[number].get_mut(place)
@@ -168,7 +165,10 @@ impl Collected {
 
     /// Nobody asks for what happens at this address any longer.
     pub fn forget(&mut self, address: u64) {
-        self.open.retain(|(open, _), _| *open != address);
+        while let Some((open, _)) = self.open.range((address, 0)..=(address, Thread::MAX)).next() {
+            let open = *open;
+            self.open.remove(&open);
+        }
     }
 
     pub fn is_open(&self) -> bool {
@@ -226,6 +226,15 @@ impl Suspicion<'_> {
 }
 
 impl Kept {
+    /// Another occurrence takes its place.
+    fn follow(&mut self, suspicion: &Suspicion<'_>) {
+        (self.address, self.size, self.block) = (suspicion.address, suspicion.size, suspicion.block);
+        self.early.clone_from(suspicion.early);
+        self.late.clone_from(suspicion.late);
+        self.renewal = suspicion.renewal.cloned();
+        self.was_renewed = suspicion.renewal.is_some();
+    }
+
     fn told(&self) -> Prediction {
         Prediction {
             kind: self.kind,
