@@ -181,7 +181,7 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     for _ in 0..MOST_ROUNDS {
-        let explored = explored(&passes, &known)?;
+        let explored = explored_by_hand_overs(&passes, &known)?;
         if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
@@ -203,7 +203,32 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
 
 /// What threads contend for, and which instructions have to do with it. Most of the time goes by without any.
 pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    let sieved: Sieved = passes.ask(Study::SieveWithoutLocks(known.clone()))?;
+    explore(passes, known, sieved(passes, known, None)?)
+}
+
+/// The same, where pointers that are handed over under locks order what follows, as the detector will have it. What is no
+/// pointer orders nothing, which has to be looked at.
+fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
+    let mut doubted = BTreeSet::new();
+    for _ in 0..MOST_ROUNDS {
+        let sieved = sieved(passes, known, Some(doubted.clone()))?;
+        if sieved.hand_overs.readers.is_empty() {
+            return explore(passes, known, sieved);
+        }
+        let others: BTreeSet<u64> = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
+        if others.is_empty() {
+            return explore(passes, known, sieved);
+        }
+        doubted.extend(others);
+    }
+    explored(passes, known)
+}
+
+fn sieved(passes: &Passes<'_>, known: &Known, doubted: Option<BTreeSet<u64>>) -> Result<Sieved, Trouble> {
+    passes.ask(Study::SieveWithoutLocks { known: known.clone(), doubted })
+}
+
+fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved) -> Result<Explored, Trouble> {
     if sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
         let surveyed = Surveyed { sync_memory: sieved.atomics, ad_hoc: Vec::new() };
         let contended = Contended { memory: sieved.suspects, unwatched: sieved.unwatched, ..Contended::default() };

@@ -4,14 +4,14 @@
 //! the same lock, as with a queue, what it does next depends on that.
 
 use super::deeds::{Circumstances, Happening, Held, follow};
-use crate::races::suspects::Filter;
-use crate::races::{Surveyed, Suspects};
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
 use crate::races::clock::{Moment, Passed, Seen};
 use crate::races::objects::Objects;
 use crate::races::shadow::{GRANULE_SIZE, granules};
+use crate::races::suspects::Filter;
 use crate::races::threads::Threads;
+use crate::races::{Surveyed, Suspects};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace::stream::{Access, Event, LockMode, Thread};

@@ -84,9 +84,8 @@ impl Runner {
     }
 
     pub fn circumstances(&mut self) -> &Arc<Circumstances> {
-        self.circumstances.get_or_insert_with(|| {
-            Arc::new(Circumstances { locks: self.locks.clone(), frame: self.frame.clone() })
-        })
+        self.circumstances
+            .get_or_insert_with(|| Arc::new(Circumstances { locks: self.locks.clone(), frame: self.frame.clone() }))
     }
 
     /// What a thread does here, at this place, by an instruction or a call.
