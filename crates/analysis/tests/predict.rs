@@ -88,31 +88,16 @@ fn explored_after(sieved: Sieved, stream: &[(Thread, Does)]) -> Explored {
     exploration.into_explored()
 }
 
-fn sieved_with_hand_overs(doubted: BTreeSet<u64>, stream: &[(Thread, Does)]) -> Sieved {
-    let mut sieve = sieve(plain(), Vec::new(), MOST_MEMORY).with_hand_overs(doubted);
-    tell(&mut sieve, stream);
-    sieve.into_sieved()
-}
-
-/// The instructions that hand over something else than pointers, of those that seemed to hand over some.
-fn doubted(sieved: &Sieved, stream: &[(Thread, Does)]) -> BTreeSet<u64> {
-    let mut check = HandOverCheck::new(sieved.hand_overs.clone());
-    let told = of_instructions(stream, &check.instructions());
-    tell(&mut check, &told);
-    check.into_doubted()
-}
-
 /// The same as `explored`, where what is handed over under locks orders what follows.
 fn explored_by_hand_overs(stream: &[(Thread, Does)]) -> Explored {
-    let mut known = BTreeSet::new();
-    loop {
-        let sieved = sieved_with_hand_overs(known.clone(), stream);
-        let others = doubted(&sieved, stream);
-        if others.is_empty() {
-            return explored_after(sieved, stream);
-        }
-        known.extend(others);
-    }
+    let mut first = sieve(plain(), Vec::new(), MOST_MEMORY);
+    tell(&mut first, stream);
+    let mut check = HandOverCheck::new(first.into_sieved().hand_overs);
+    let told = of_instructions(stream, &check.instructions());
+    tell(&mut check, &told);
+    let mut second = sieve(plain(), Vec::new(), MOST_MEMORY).with_hand_overs(check.into_trusted());
+    tell(&mut second, stream);
+    explored_after(second.into_sieved(), stream)
 }
 
 /// Events, and the accesses of these instructions.

@@ -21,7 +21,7 @@ use crate::study::Study;
 use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
 use analysis::predict::{Contended, Explored, Kind, MOST_WATCHED, Method, Predicted, Used};
-use analysis::races::{Sieved, Surveyed, Suspects};
+use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
 use clap::Args;
 use program::source::SourceCache;
 use std::collections::BTreeSet;
@@ -206,26 +206,21 @@ pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble>
     explore(passes, known, sieved(passes, known, None)?)
 }
 
-/// The same, where pointers that are handed over under locks order what follows, as the detector will have it. What is no
-/// pointer orders nothing, which has to be looked at.
+/// The same, where pointers that are handed over under locks order what follows, as the detector will have it.
 fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    let mut doubted = BTreeSet::new();
-    for _ in 0..MOST_ROUNDS {
-        let sieved = sieved(passes, known, Some(doubted.clone()))?;
-        if sieved.hand_overs.readers.is_empty() {
-            return explore(passes, known, sieved);
-        }
-        let others: BTreeSet<u64> = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
-        if others.is_empty() {
-            return explore(passes, known, sieved);
-        }
-        doubted.extend(others);
+    let first = sieved(passes, known, None)?;
+    if first.hand_overs.readers.is_empty() || first.suspects.as_ref().is_some_and(Suspects::is_empty) {
+        return explore(passes, known, first);
     }
-    explored(passes, known)
+    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(first.hand_overs.clone()))?;
+    if trusted.readers.is_empty() {
+        return explore(passes, known, first);
+    }
+    explore(passes, known, sieved(passes, known, Some(trusted))?)
 }
 
-fn sieved(passes: &Passes<'_>, known: &Known, doubted: Option<BTreeSet<u64>>) -> Result<Sieved, Trouble> {
-    passes.ask(Study::SieveWithoutLocks { known: known.clone(), doubted })
+fn sieved(passes: &Passes<'_>, known: &Known, trusted: Option<HandOvers>) -> Result<Sieved, Trouble> {
+    passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted })
 }
 
 fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved) -> Result<Explored, Trouble> {

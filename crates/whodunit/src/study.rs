@@ -42,10 +42,9 @@ pub enum Study {
     SecondPass { sieved: Sieved, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
-    /// Which memory threads contend for, whatever locks they hold; and what they hand to each other under locks, which those
-    /// instructions that are doubted are no part of.
-    SieveWithoutLocks { known: predict::Known, doubted: Option<BTreeSet<u64>> },
-    /// Which of these instructions hand over something else than pointers.
+    /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers over; or which may.
+    SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers> },
+    /// Which of these instructions hand over nothing but pointers.
     CheckHandOvers(HandOvers),
     /// What predictions have to look at.
     Explore { sieved: Sieved, known: predict::Known },
@@ -101,8 +100,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::SieveWithoutLocks { known, doubted } => {
-            Box::new(Studying::new(predict::sieve(known, doubted), functions, Detail::Accesses))
+        Study::SieveWithoutLocks { known, trusted } => {
+            Box::new(Studying::new(predict::sieve(known, trusted), functions, Detail::Accesses))
         }
         Study::CheckHandOvers(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);

@@ -10,6 +10,10 @@ use trace::stream::Thread;
 /// How many pairs of instructions are kept.
 const MOST_PAIRS: usize = 4096;
 
+/// After so many occurrences of a pair, one of so many is looked at.
+const MANY: u64 = 4096;
+const ONE_OF_MANY: u64 = 64;
+
 /// How many occurrences of each are kept. Most changes of a value do no harm, whenever they come.
 fn most_occurrences(kind: Kind) -> usize {
     if kind == Kind::Inconsistent { 2 } else { 4 }
@@ -83,10 +87,25 @@ pub struct Predicted {
 #[derive(Default)]
 pub struct Collected {
     numbers: FxHashMap<(Kind, u64, u64), usize>,
-    pairs: Vec<Vec<Kept>>,
+    pairs: Vec<Pair>,
     /// Predictions whose renewal has not come yet, by address and thread.
     open: BTreeMap<(u64, Thread), Vec<(usize, usize)>>,
     further_pairs: u64,
+}
+
+/// What is kept of two instructions.
+#[derive(Default)]
+struct Pair {
+    kept: Vec<Kept>,
+    n_occurrences: u64,
+}
+
+impl Pair {
+    /// Whether an occurrence that takes the place of the latest one is to be passed over: of very many, one of the last is as
+    /// good as the last.
+    fn passes_over(&self) -> bool {
+        self.n_occurrences > MANY && self.n_occurrences % ONE_OF_MANY != 0
+    }
 }
 
 /// A prediction to be kept, if it is of a new kind.
@@ -123,11 +142,14 @@ impl Collected {
             }
             None => {
                 self.numbers.insert(key, self.pairs.len());
-                self.pairs.push(Vec::new());
+                self.pairs.push(Pair::default());
                 self.pairs.len() - 1
             }
         };
-        let occurrences = &mut self.pairs[number];
+        let pair = &mut self.pairs[number];
+        pair.n_occurrences += 1;
+        let passes_over = pair.passes_over();
+        let occurrences = &mut pair.kept;
         let most = most_occurrences(suspicion.kind);
         let place = match suspicion.kind {
             _ if occurrences.len() < most => occurrences.len(),
@@ -136,6 +158,7 @@ impl Collected {
                 Some((place, _)) => place,
                 None => return,
             },
+            _ if passes_over => return,
             // The first, and the latest: what goes on between may look different in the beginning and in the end.
             _ => most - 1,
         };
@@ -155,7 +178,7 @@ impl Collected {
     pub fn renewed(&mut self, address: u64, by: &Happening) {
         let Some(open) = self.open.remove(&(address, by.thread)) else { return };
         for (number, place) in open {
-            if let Some(prediction) = self.pairs[number].get_mut(place)
+            if let Some(prediction) = self.pairs[number].kept.get_mut(place)
                 && prediction.renewal.is_none()
             {
                 prediction.renewal = Some(by.clone());
@@ -177,7 +200,7 @@ impl Collected {
 
     /// In the order of their kinds.
     pub fn into_predicted(self) -> Predicted {
-        let told = |occurrences: Vec<Kept>| occurrences.iter().map(Kept::told).collect();
+        let told = |pair: Pair| pair.kept.iter().map(Kept::told).collect();
         let mut pairs: Vec<Vec<Prediction>> = self.pairs.into_iter().map(told).collect();
         pairs.sort_by_key(|pair| pair.first().map(|prediction| prediction.kind));
         Predicted { pairs, further_pairs: self.further_pairs, ..Predicted::default() }

@@ -1,8 +1,8 @@
-//! Which of the instructions that seem to read pointers have read something else.
+//! Which instructions hand pointers over under locks, and nothing else.
 //!
-//! A sieve takes what is read under the lock that it was written under for a pointer, and so for an order. The
-//! [`Detector`](super::Detector) knows values, and takes pointers only. What a sieve leaves must not be less than what the detector
-//! needs, so its order must not have more. It is looked at a few instructions only, which costs little more than a plain replay.
+//! To the [`Detector`](super::Detector), a pointer that is read under a lock that its writer held is an order, as with a queue, and
+//! other values are none. A sieve sees no values. It must not leave less than the detector needs, so it may trust instructions only
+//! that never read anything else in this way. A few instructions are looked at, which costs little more than a plain replay.
 
 use super::uses::is_pointer;
 use crate::races::HandOvers;
@@ -12,13 +12,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
-/// Who wrote last that is known of, holding which locks.
+/// Who wrote last that is known of, by which instruction, and holding which locks.
 struct Written {
+    pc: u64,
     thread: Thread,
     holding: Arc<Vec<u64>>,
 }
 
-/// Finds instructions that have read no pointer where a sieve took it for one.
+/// Finds the instructions to trust, of those that a sieve has found.
 pub struct HandOverCheck {
     hand_overs: HandOvers,
     /// By site: its address, and whether it reads and writes what is handed over.
@@ -26,6 +27,9 @@ pub struct HandOverCheck {
     holding: FxHashMap<Thread, Arc<Vec<u64>>>,
     /// By address. Writes that are not looked at leave it as it is, so that more is doubted than has to be.
     written: BTreeMap<u64, Written>,
+    /// Who wrote what was read, and who read it.
+    pairs: BTreeSet<(u64, u64)>,
+    /// They have read something else than a pointer.
     doubted: BTreeSet<u64>,
 }
 
@@ -36,6 +40,7 @@ impl HandOverCheck {
             sites: Vec::new(),
             holding: FxHashMap::default(),
             written: BTreeMap::new(),
+            pairs: BTreeSet::new(),
             doubted: BTreeSet::new(),
         }
     }
@@ -45,8 +50,12 @@ impl HandOverCheck {
         self.hand_overs.readers.union(&self.hand_overs.writers).copied().collect()
     }
 
-    pub fn into_doubted(self) -> BTreeSet<u64> {
-        self.doubted
+    pub fn into_trusted(self) -> HandOvers {
+        let trusted = || self.pairs.iter().filter(|(_, reader)| !self.doubted.contains(reader));
+        HandOvers {
+            readers: trusted().map(|(_, reader)| *reader).collect(),
+            writers: trusted().map(|(writer, _)| *writer).collect(),
+        }
     }
 
     /// Memory has become something else.
@@ -62,7 +71,9 @@ impl HandOverCheck {
             .holding
             .get(&thread)
             .is_some_and(|holding| holding.iter().any(|object| written.holding.contains(object)));
-        if shares_lock && !value.is_some_and(is_pointer) {
+        if shares_lock && value.is_some_and(is_pointer) {
+            self.pairs.insert((written.pc, pc));
+        } else if shares_lock {
             self.doubted.insert(pc);
         }
     }
@@ -83,7 +94,7 @@ impl Listener for HandOverCheck {
         }
         if access.kind.writes() && writes {
             let holding = self.holding.entry(thread).or_default().clone();
-            self.written.insert(access.address, Written { thread, holding });
+            self.written.insert(access.address, Written { pc, thread, holding });
         }
     }
 

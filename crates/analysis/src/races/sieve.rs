@@ -41,7 +41,6 @@ use hand_overs::{HandOvers, Hatches};
 use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use trace::stream::records::{Patterns, Record, Records};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
@@ -58,7 +57,7 @@ pub struct Sieved {
     pub atomics: SyncMemory,
     /// How many accesses were to memory that was not watched, since there was too much of it.
     pub unwatched: u64,
-    /// The instructions that seem to hand pointers over, which has been taken for an order.
+    /// Instructions that may hand pointers over under locks.
     pub hand_overs: HandOvers,
 }
 
@@ -113,12 +112,12 @@ impl Sieve {
     /// at most.
     pub fn without_locks(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
         let cells = Cells::new(usize::try_from(most_memory / CHUNK_SIZE).unwrap_or(usize::MAX));
-        Sieve { locks_order: false, libraries, cells, ..Sieve::new(classify) }
+        Sieve { locks_order: false, libraries, cells, hatches: Hatches::seeking(), ..Sieve::new(classify) }
     }
 
-    /// What is read under the lock that it was written under is taken for a pointer, and for an order, except by these instructions.
-    pub fn with_hand_overs(self, doubted: BTreeSet<u64>) -> Sieve {
-        Sieve { hatches: Hatches::doubting(doubted), ..self }
+    /// What these instructions hand over under locks orders what follows.
+    pub fn with_hand_overs(self, trusted: HandOvers) -> Sieve {
+        Sieve { hatches: Hatches::of(trusted), ..self }
     }
 
     pub fn into_sieved(self) -> Sieved {
@@ -195,9 +194,12 @@ impl Sieve {
             }
             return;
         }
+        if !self.hatches.gives(site) {
+            return;
+        }
         let Some(number) = number.or_else(|| self.open_hatch([first, second])) else { return };
         // What the thread does from now on is not handed over, so another epoch begins.
-        let moment = self.threads.at(slot).release();
+        let moment = self.hatches.orders().then(|| self.threads.at(slot).release());
         self.hatches.give(number, site, moment);
         self.enter(slot);
     }

@@ -28,21 +28,21 @@ pub struct Subject {
     pub watched: u64,
 }
 
-/// With hand-overs, which these instructions are no part of; or without.
-pub fn sieve(known: Known, doubted: Option<BTreeSet<u64>>) -> impl Student {
+/// With these hand-overs, or to look for some.
+pub fn sieve(known: Known, trusted: Option<HandOvers>) -> impl Student {
     let sieve = predict::sieve(known.classes.classify(), known.libraries, MOST_MEMORY);
-    let sieve = match doubted {
-        Some(doubted) => sieve.with_hand_overs(doubted),
+    let sieve = match trusted {
+        Some(trusted) => sieve.with_hand_overs(trusted),
         None => sieve,
     };
     Once::new(sieve, |sieve: Sieve| json!(sieve.into_sieved()))
 }
 
-/// Which of these instructions hand over something else than pointers: they are all that has to be told.
+/// Which of these instructions hand over nothing but pointers: they are all that has to be told.
 pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
     let check = HandOverCheck::new(hand_overs);
     let instructions = check.instructions();
-    let student = Once::new(check, |check: HandOverCheck| json!(check.into_doubted()));
+    let student = Once::new(check, |check: HandOverCheck| json!(check.into_trusted()));
     (student, Chosen { instructions, others: Wanted::COUNTS })
 }
 

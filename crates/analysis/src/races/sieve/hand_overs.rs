@@ -1,8 +1,9 @@
 //! What threads hand to each other under locks: who reads a pointer under a lock that its writer held, as with a queue, depends on
 //! all that the writer did before.
 //!
-//! The stream has no values here. So each plain read of the size of a pointer counts, except by instructions that are doubted, and
-//! a second look ([`HandOverCheck`](crate::predict::HandOverCheck)) finds out which of the others have read something else.
+//! The stream has no values here. So a first sieve only notes which instructions read and write what has the size of a pointer in
+//! this way. A [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them read nothing but pointers, and to a second
+//! sieve these order what follows.
 
 use super::super::clock::Moment;
 use super::super::shadow::GRANULE_SIZE;
@@ -18,12 +19,12 @@ const MOST_HATCHES: usize = (1 << 20) - 1;
 /// Locks that a thread holds.
 pub type Holding = Arc<Vec<u64>>;
 
-/// The instructions that hand pointers over, as far as that can be told without values.
+/// Instructions that hand something over.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct HandOvers {
-    /// They read what others had written under the same lock, and what they did next was ordered by that.
+    /// They read what others had written under the same lock.
     pub readers: BTreeSet<u64>,
-    /// They wrote such things under locks.
+    /// They wrote what may be such things under locks.
     pub writers: BTreeSet<u64>,
 }
 
@@ -31,7 +32,8 @@ pub struct HandOvers {
 pub struct Given {
     pub thread: Thread,
     holding: Holding,
-    pub moment: Moment,
+    /// Nothing while it is only looked who gives and takes.
+    moment: Option<Moment>,
 }
 
 impl Given {
@@ -48,15 +50,24 @@ pub struct Hatch {
     pub given: Option<Given>,
 }
 
+#[derive(Default)]
+enum Seeking {
+    /// Nothing is handed over.
+    #[default]
+    Off,
+    /// Which instructions may hand over something is to be found out.
+    Any,
+    /// These do.
+    Only(HandOvers),
+}
+
 /// Keeps the hatches of a sieve.
 #[derive(Default)]
 pub struct Hatches {
-    /// Instructions that read numbers, too. Nothing if nothing is to be taken for handed over.
-    doubted: Option<BTreeSet<u64>>,
-    /// Of each site, whether it is doubted.
-    is_doubted: Vec<bool>,
-    reads: Vec<bool>,
-    writes: Vec<bool>,
+    seeking: Seeking,
+    /// Of each site, whether it takes or gives: whether it has been seen to, or is trusted to.
+    takes: Vec<bool>,
+    gives: Vec<bool>,
     /// By thread.
     holding: Vec<Holding>,
     /// The thread that is running, and whether it holds a lock.
@@ -67,22 +78,28 @@ pub struct Hatches {
 }
 
 impl Hatches {
-    /// Trusts all instructions but these.
-    pub fn doubting(doubted: BTreeSet<u64>) -> Hatches {
-        Hatches { doubted: Some(doubted), ..Hatches::default() }
+    /// Looks for instructions that may hand over something.
+    pub fn seeking() -> Hatches {
+        Hatches { seeking: Seeking::Any, ..Hatches::default() }
+    }
+
+    /// What these instructions hand over orders what follows.
+    pub fn of(trusted: HandOvers) -> Hatches {
+        Hatches { seeking: Seeking::Only(trusted), ..Hatches::default() }
     }
 
     pub fn site(&mut self, site: usize, pc: u64) {
-        let Some(doubted) = &self.doubted else { return };
-        let length = self.is_doubted.len().max(site + 1);
-        for sites in [&mut self.is_doubted, &mut self.reads, &mut self.writes] {
-            sites.resize(length, false);
+        let length = self.takes.len().max(site + 1);
+        self.takes.resize(length, false);
+        self.gives.resize(length, false);
+        if let Seeking::Only(HandOvers { readers, writers }) = &self.seeking {
+            self.takes[site] = readers.contains(&pc);
+            self.gives[site] = writers.contains(&pc);
         }
-        self.is_doubted[site] = doubted.contains(&pc);
     }
 
     pub fn locked(&mut self, thread: Thread, object: u64) {
-        if self.doubted.is_some() {
+        if !matches!(self.seeking, Seeking::Off) {
             let length = self.holding.len().max(thread as usize + 1);
             self.holding.resize_with(length, Holding::default);
             Arc::make_mut(&mut self.holding[thread as usize]).push(object);
@@ -125,16 +142,28 @@ impl Hatches {
     pub fn take(&mut self, number: u32, site: usize) -> Option<&Moment> {
         let given = self.hatches[number as usize].given.as_ref()?;
         let holding = self.holding.get(self.running as usize)?;
-        if given.thread == self.running || self.is_doubted[site] || !given.shares_lock(holding) {
+        if given.thread == self.running || !given.shares_lock(holding) {
             return None;
         }
-        self.reads[site] = true;
-        Some(&given.moment)
+        if matches!(self.seeking, Seeking::Any) {
+            self.takes[site] = true;
+        }
+        given.moment.as_ref().filter(|_| self.takes[site])
+    }
+
+    /// Whether what a site writes is given to others.
+    pub fn gives(&self, site: usize) -> bool {
+        matches!(self.seeking, Seeking::Any) || self.gives[site]
+    }
+
+    /// Whether what is given orders what follows.
+    pub fn orders(&self) -> bool {
+        matches!(self.seeking, Seeking::Only(_))
     }
 
     /// The running thread has written what others may take.
-    pub fn give(&mut self, number: u32, site: usize, moment: Moment) {
-        self.writes[site] = true;
+    pub fn give(&mut self, number: u32, site: usize, moment: Option<Moment>) {
+        self.gives[site] = true;
         let holding = self.holding.get(self.running as usize).cloned().unwrap_or_default();
         self.hatches[number as usize].given = Some(Given { thread: self.running, holding, moment });
     }
@@ -172,8 +201,8 @@ impl Hatches {
             let known = (0..).zip(sites).filter(|(_, is_one)| **is_one);
             known.map(|(site, _)| place(site)).collect()
         };
-        let readers: BTreeSet<u64> = pcs(&self.reads);
-        let writers = if readers.is_empty() { BTreeSet::new() } else { pcs(&self.writes) };
+        let readers: BTreeSet<u64> = pcs(&self.takes);
+        let writers = if readers.is_empty() { BTreeSet::new() } else { pcs(&self.gives) };
         HandOvers { readers, writers }
     }
 }
