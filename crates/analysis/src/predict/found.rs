@@ -104,7 +104,7 @@ impl Pair {
     /// Whether an occurrence that takes the place of the latest one is to be passed over: of very many, one of the last is as
     /// good as the last.
     fn passes_over(&self) -> bool {
-        self.n_occurrences > MANY && self.n_occurrences % ONE_OF_MANY != 0
+        self.n_occurrences > MANY && !self.n_occurrences.is_multiple_of(ONE_OF_MANY)
     }
 }
 

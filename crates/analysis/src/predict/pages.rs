@@ -51,7 +51,7 @@ impl<T: Default> Pages<T> {
         for upper in first >> PAGE_BITS..=last >> PAGE_BITS {
             let Some(&number) = self.numbers.get(&upper) else { continue };
             let start = first.max(upper << PAGE_BITS) as usize % PAGE;
-            let end = last.min((upper + 1 << PAGE_BITS) - 1) as usize % PAGE;
+            let end = last.min(((upper + 1) << PAGE_BITS) - 1) as usize % PAGE;
             let page = &mut self.pages[number as usize];
             taken.extend(page[start..=end].iter_mut().filter_map(Option::take));
             if page.iter().all(Option::is_none) {

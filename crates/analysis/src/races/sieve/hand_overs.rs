@@ -135,7 +135,7 @@ impl Hatches {
         self.is_holding
             && matches!(access.kind, AccessKind::Read | AccessKind::Write)
             && u64::from(access.size) == GRANULE_SIZE
-            && access.address % GRANULE_SIZE == 0
+            && access.address.is_multiple_of(GRANULE_SIZE)
     }
 
     /// What the running thread takes by a read, if another has given it.
