@@ -1,8 +1,10 @@
 //! Predictions from streams written by hand, after the figures of the ConMem paper.
 
-use analysis::predict::{Detector, Exploration, Explored, Kind, MOST_MEMORY, Predicted, UseSeeker, sieve};
-use analysis::races::{Classify, SiteClass};
-use std::collections::BTreeSet;
+use analysis::predict::{
+    Deed, Detector, Exploration, Explored, HandOverCheck, Kind, MOST_MEMORY, Predicted, UseSeeker, sieve,
+};
+use analysis::races::{Classify, Sieved, SiteClass};
+use std::collections::{BTreeMap, BTreeSet};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
 
 const POINTER: u64 = 0x1000_0000;
@@ -77,9 +79,25 @@ fn explored(stream: &[(Thread, Does)]) -> Explored {
 fn explored_within(most_memory: u64, stream: &[(Thread, Does)]) -> Explored {
     let mut sieve = sieve(plain(), Vec::new(), most_memory);
     tell(&mut sieve, stream);
-    let mut exploration = Exploration::after(sieve.into_sieved(), [plain(), plain()], Vec::new());
+    explored_after(sieve.into_sieved(), stream)
+}
+
+fn explored_after(sieved: Sieved, stream: &[(Thread, Does)]) -> Explored {
+    let mut exploration = Exploration::after(sieved, [plain(), plain()], Vec::new());
     tell(&mut exploration, stream);
     exploration.into_explored()
+}
+
+/// The same as `explored`, where what is handed over under locks orders what follows.
+fn explored_by_hand_overs(stream: &[(Thread, Does)]) -> Explored {
+    let mut first = sieve(plain(), Vec::new(), MOST_MEMORY);
+    tell(&mut first, stream);
+    let mut check = HandOverCheck::new(first.into_sieved().hand_overs);
+    let told = of_instructions(stream, &check.instructions());
+    tell(&mut check, &told);
+    let mut second = sieve(plain(), Vec::new(), MOST_MEMORY).with_hand_overs(check.into_trusted());
+    tell(&mut second, stream);
+    explored_after(second.into_sieved(), stream)
 }
 
 /// Events, and the accesses of these instructions.
@@ -103,13 +121,28 @@ fn with_threads(rest: &[(Thread, Does)]) -> Vec<(Thread, Does)> {
 /// What is predicted of threads 2 and 3, in three passes.
 fn predicted(rest: &[(Thread, Does)]) -> Predicted {
     let stream = with_threads(rest);
-    let explored = explored(&stream);
+    let predicted = predicted_from(explored(&stream), &stream);
+    let by_hand_overs = predicted_from(explored_by_hand_overs(&stream), &stream);
+    assert_eq!(places(&predicted), places(&by_hand_overs), "what is handed over need not be looked at");
+    predicted
+}
+
+/// What is predicted, and where. What threads did before depends on what is looked at.
+fn places(predicted: &Predicted) -> Vec<Vec<(Kind, u64, Deed, Deed)>> {
+    let bare = |deed: &Deed| Deed { before: Default::default(), locks: Vec::new(), ..deed.clone() };
+    let pairs = predicted.pairs.iter();
+    pairs
+        .map(|pair| pair.iter().map(|one| (one.kind, one.address, bare(&one.early), bare(&one.late))).collect())
+        .collect()
+}
+
+fn predicted_from(explored: Explored, stream: &[(Thread, Does)]) -> Predicted {
     let instructions = explored.contended.instructions.clone();
     let mut detector = Detector::new(explored, plain(), Vec::new());
-    tell(&mut detector, &of_instructions(&stream, &instructions));
+    tell(&mut detector, &of_instructions(stream, &instructions));
     let mut predicted = detector.into_predicted();
     let mut seeker = UseSeeker::new(predicted.doubtful());
-    tell(&mut seeker, &stream);
+    tell(&mut seeker, stream);
     predicted.keep_used(&seeker.into_used());
     predicted
 }
@@ -389,4 +422,137 @@ fn one_thread_has_nothing_to_fear() {
     let stream = [(1, Read(2, POINTER, OBJECT)), (1, Read(3, OBJECT, 1)), (1, Write(4, POINTER, OBJECT, 0))];
     tell(&mut detector, &stream);
     assert_eq!(detector.into_predicted(), Predicted::default());
+}
+
+/// Thread 2 fills an object and puts a pointer to it where thread 3 finds it, both under a lock.
+fn queue(value: u64) -> Vec<(Thread, Does)> {
+    vec![
+        (2, Write(1, OBJECT, 0, 7)),
+        (2, lock(LOCK)),
+        (2, Write(2, POINTER, 0, value)),
+        (2, unlock(LOCK)),
+        (3, lock(LOCK)),
+        (3, Read(3, POINTER, value)),
+        (3, unlock(LOCK)),
+        (3, Read(4, OBJECT, 7)),
+    ]
+}
+
+fn contended_by_hand_overs(rest: &[(Thread, Does)]) -> Vec<u64> {
+    explored_by_hand_overs(&with_threads(rest)).contended.instructions.iter().map(|pc| pc / 0x100).collect()
+}
+
+#[test]
+fn what_is_handed_over_under_a_lock_is_not_looked_at() {
+    assert_eq!(contended_by_hand_overs(&queue(OBJECT)), [2, 3]);
+    assert_eq!(contended(&queue(OBJECT)), [1, 2, 3, 4]);
+    for number in [0, 12, 1 << 47] {
+        assert_eq!(contended_by_hand_overs(&queue(number)), [1, 2, 3, 4], "{number} is no pointer");
+    }
+    let mut unlocked = queue(OBJECT);
+    unlocked.remove(6);
+    unlocked.remove(4);
+    assert_eq!(contended_by_hand_overs(&unlocked), [1, 2, 3, 4], "the reader holds no lock");
+    let other = |does: &Does| matches!(does, Does::Event(_)).then(|| lock(LOCK + 64));
+    let mut elsewhere = queue(OBJECT);
+    elsewhere[4].1 = other(&elsewhere[4].1).expect("an event");
+    assert_eq!(contended_by_hand_overs(&elsewhere), [1, 2, 3, 4], "another lock");
+}
+
+#[test]
+fn what_is_done_after_a_hand_over_is_looked_at() {
+    let mut late = queue(OBJECT);
+    late.insert(3, (2, Write(5, OBJECT, 7, 8)));
+    assert_eq!(contended_by_hand_overs(&late), [1, 2, 3, 4, 5]);
+    let mut replaced = queue(OBJECT);
+    replaced.insert(4, (1, Write(6, POINTER, OBJECT, OBJECT)));
+    assert_eq!(contended_by_hand_overs(&replaced), [1, 2, 3, 4, 6], "the pointer is of another thread's making");
+}
+
+/// A run whose threads hand objects to each other, and now and then do something else to what they share.
+struct RandomRun {
+    random: fastrand::Rng,
+    memory: BTreeMap<u64, u64>,
+    done: Vec<(Thread, Does)>,
+}
+
+impl RandomRun {
+    fn new(seed: u64) -> Vec<(Thread, Does)> {
+        let mut run = RandomRun { random: fastrand::Rng::with_seed(seed), memory: BTreeMap::new(), done: Vec::new() };
+        for object in 0..run.random.u64(2..9) {
+            let (thread, slot, object) = (run.random.u32(1..4), 8 * run.random.u64(0..3), OBJECT + 64 * object);
+            run.put(thread, POINTER + slot, object);
+            let (thread, slot) = (run.random.u32(1..4), 8 * run.random.u64(0..3));
+            run.get(thread, POINTER + slot);
+        }
+        run.done
+    }
+
+    fn read(&mut self, thread: Thread, site: u32, address: u64) -> u64 {
+        let value = self.memory.get(&address).copied().unwrap_or(0);
+        self.done.push((thread, Read(site, address, value)));
+        value
+    }
+
+    fn write(&mut self, thread: Thread, site: u32, address: u64, value: u64) {
+        let before = self.memory.insert(address, value).unwrap_or(0);
+        self.done.push((thread, Write(site, address, before, value)));
+    }
+
+    fn rarely(&mut self) -> bool {
+        self.random.u32(0..16) == 0
+    }
+
+    fn put(&mut self, thread: Thread, slot: u64, object: u64) {
+        self.done.push((thread, allocate(object)));
+        self.write(thread, 1, object, 7);
+        let object_lock = if self.rarely() { LOCK + 64 } else { LOCK };
+        self.done.push((thread, lock(object_lock)));
+        let value = if self.rarely() { self.random.u64(0..3) } else { object };
+        self.write(thread, 2, slot, value);
+        if self.rarely() {
+            self.write(thread, 3, object + 8, 9);
+        }
+        self.done.push((thread, unlock(object_lock)));
+        if self.rarely() {
+            self.write(thread, 4, object + 16, 9);
+        }
+    }
+
+    fn get(&mut self, thread: Thread, slot: u64) {
+        let is_locked = !self.rarely();
+        if is_locked {
+            self.done.push((thread, lock(LOCK)));
+        }
+        let site = 10 + ((slot - POINTER) / 8) as u32;
+        let object = self.read(thread, site, slot);
+        if self.random.bool() {
+            self.write(thread, 14, slot, 0);
+        }
+        if is_locked {
+            self.done.push((thread, unlock(LOCK)));
+        }
+        if object >= OBJECT {
+            self.read(thread, 15, object);
+            self.read(thread, 16, object + 8);
+            self.write(thread, 17, object + 16, 3);
+        }
+        if object >= OBJECT && self.rarely() {
+            self.done.push((thread, free(object)));
+        }
+    }
+}
+
+#[test]
+fn hand_overs_take_nothing_from_predictions() {
+    let mut less = 0;
+    for seed in 0..300 {
+        let stream = with_threads(&RandomRun::new(seed));
+        let (all, by_hand_overs) = (explored(&stream), explored_by_hand_overs(&stream));
+        assert!(by_hand_overs.contended.instructions.is_subset(&all.contended.instructions), "seed {seed}");
+        less += u32::from(by_hand_overs.contended.memory != all.contended.memory);
+        let [all, by_hand_overs] = [all, by_hand_overs].map(|explored| predicted_from(explored, &stream));
+        assert_eq!(places(&all), places(&by_hand_overs), "seed {seed}");
+    }
+    assert!(less > 50, "hand-overs made a difference in {less} runs only");
 }

@@ -21,7 +21,7 @@ use crate::study::Study;
 use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
 use analysis::predict::{Contended, Explored, Kind, MOST_WATCHED, Method, Predicted, Used};
-use analysis::races::{Sieved, Surveyed, Suspects};
+use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
 use clap::Args;
 use program::source::SourceCache;
 use std::collections::BTreeSet;
@@ -181,7 +181,7 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     for _ in 0..MOST_ROUNDS {
-        let explored = explored(&passes, &known)?;
+        let explored = explored_by_hand_overs(&passes, &known)?;
         if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
@@ -203,7 +203,27 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
 
 /// What threads contend for, and which instructions have to do with it. Most of the time goes by without any.
 pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    let sieved: Sieved = passes.ask(Study::SieveWithoutLocks(known.clone()))?;
+    explore(passes, known, sieved(passes, known, None)?)
+}
+
+/// The same, where pointers that are handed over under locks order what follows, as the detector will have it.
+fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
+    let first = sieved(passes, known, None)?;
+    if first.hand_overs.readers.is_empty() || first.suspects.as_ref().is_some_and(Suspects::is_empty) {
+        return explore(passes, known, first);
+    }
+    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(first.hand_overs.clone()))?;
+    if trusted.readers.is_empty() {
+        return explore(passes, known, first);
+    }
+    explore(passes, known, sieved(passes, known, Some(trusted))?)
+}
+
+fn sieved(passes: &Passes<'_>, known: &Known, trusted: Option<HandOvers>) -> Result<Sieved, Trouble> {
+    passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted })
+}
+
+fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved) -> Result<Explored, Trouble> {
     if sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
         let surveyed = Surveyed { sync_memory: sieved.atomics, ad_hoc: Vec::new() };
         let contended = Contended { memory: sieved.suspects, unwatched: sieved.unwatched, ..Contended::default() };

@@ -16,7 +16,7 @@ use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
 use analysis::pairs::Scope;
 use analysis::predict::Libraries;
-use analysis::races::{Sieved, Surveyed, Suspects};
+use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
 use engine::{Chosen, Marks, Observation, Observer, Passed, Wanted};
 use functions::Functions;
 use program::copies::Copies;
@@ -42,8 +42,10 @@ pub enum Study {
     SecondPass { sieved: Sieved, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
-    /// Which memory threads contend for, whatever locks they hold.
-    SieveWithoutLocks(predict::Known),
+    /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers over; or which may.
+    SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers> },
+    /// Which of these instructions hand over nothing but pointers.
+    CheckHandOvers(HandOvers),
     /// What predictions have to look at.
     Explore { sieved: Sieved, known: predict::Known },
     /// Memory errors of other orders, given what an exploration found.
@@ -96,7 +98,13 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::SieveWithoutLocks(known) => Box::new(Studying::new(predict::sieve(known), functions, Detail::Accesses)),
+        Study::SieveWithoutLocks { known, trusted } => {
+            Box::new(Studying::new(predict::sieve(known, trusted), functions, Detail::Accesses))
+        }
+        Study::CheckHandOvers(hand_overs) => {
+            let (student, chosen) = predict::check(hand_overs);
+            Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
+        }
         Study::Explore { sieved, known } => {
             Box::new(Studying::new(predict::explore(sieved, known), functions, Detail::Accesses))
         }

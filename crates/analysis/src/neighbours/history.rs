@@ -155,7 +155,7 @@ impl Historian {
             let runner = self.runners.of(thread);
             let place = if is_own { own } else { runner.own_call().unwrap_or(own) };
             let value = number(if access.kind.writes() { values.after } else { values.before });
-            let happening = Happening { pc, value, ..self.happening(thread, (slot, tick), place) };
+            let happening = Happening { value, ..runner.happening(thread, (slot, tick), (pc, place)) };
             let manner = Manner { reads: access.kind.reads(), writes: access.kind.writes(), is_release: false };
             self.note((access.address, size), &happening, manner);
         }
@@ -167,22 +167,6 @@ impl Historian {
         let is_atomic = access.kind == AccessKind::Atomic || self.sites.class(access.site) == SiteClass::Atomic;
         if is_own && (is_atomic || self.order.is_synchronisation(&self.blocks, access.address)) {
             self.order.synchronise(slot, access);
-        }
-    }
-
-    fn happening(&mut self, thread: Thread, (slot, tick): (Slot, u64), place: Place) -> Happening {
-        let runner = self.runners.of(thread);
-        Happening {
-            thread,
-            slot,
-            tick,
-            pc: place.pc,
-            place,
-            before: runner.before(place),
-            locks: runner.locks.clone(),
-            earlier_locks: None,
-            frame: runner.frame.clone(),
-            value: None,
         }
     }
 
@@ -220,20 +204,20 @@ impl Historian {
     fn pass_on(&mut self, watched: Watched, happening: &Happening, manner: Manner) {
         let Some(track) = self.tracks.get_mut(&watched) else { return };
         if manner.writes {
-            let moment = self.order.now(happening.slot);
-            track.last_write = Some(LastWrite { thread: happening.thread, locks: happening.locks.clone(), moment });
+            self.order.written(&mut track.last_write, happening);
         } else if happening.value.is_some_and(is_pointer)
             && let Some(write) = track.last_write.as_ref().filter(|write| write.thread != happening.thread)
         {
-            self.order.depend(happening.slot, &happening.locks, write);
+            self.order.depend(happening.slot, happening.locks(), write);
         }
     }
 
     fn freed(&mut self, thread: Thread, slot: Slot, address: u64, site: u64) {
         let tick = self.order.advance(slot);
         let Some(block) = self.blocks.free(address) else { return };
-        let place = self.runners.of(thread).freeing_call(site);
-        let free = self.happening(thread, (slot, tick), place);
+        let runner = self.runners.of(thread);
+        let place = runner.freeing_call(site);
+        let free = runner.happening(thread, (slot, tick), (place.pc, place));
         self.note((address, block.size), &free, Manner { reads: false, writes: true, is_release: true });
     }
 }

@@ -12,7 +12,6 @@ use super::found::{Collected, Kind, Suspicion};
 use super::locations::{Location, Touch};
 use super::order::Order;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// How predictions are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -29,7 +28,7 @@ pub enum Method {
 pub struct Comparison<'a> {
     pub location: &'a Location,
     pub size: u64,
-    pub access: &'a Arc<Happening>,
+    pub access: &'a Happening,
     pub writes: bool,
     pub order: &'a Order,
     pub collected: &'a mut Collected,
@@ -50,7 +49,7 @@ impl Comparison<'_> {
     }
 
     fn race(&mut self, other: &Touch) {
-        if (self.writes || other.last_wrote) && !excludes_any(&other.last.locks, &self.access.locks) {
+        if (self.writes || other.last_wrote) && !excludes_any(other.last.locks(), self.access.locks()) {
             self.add(Kind::Race, &other.last, self.access);
         }
     }
@@ -68,7 +67,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn add(&mut self, kind: Kind, early: &Arc<Happening>, late: &Arc<Happening>) {
+    fn add(&mut self, kind: Kind, early: &Happening, late: &Happening) {
         let (address, size) = (self.location.address, self.size);
         self.collected.add(&Suspicion { kind, address, size, block: None, early, late, renewal: None });
     }

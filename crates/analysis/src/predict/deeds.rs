@@ -26,11 +26,15 @@ pub struct Held {
     pub before: Place,
 }
 
-/// All locks of a thread, shared by what it does while it holds them.
-pub type Locks = Arc<Vec<Held>>;
+/// The locks that a thread holds and the calls that it is in, shared by all that it does meanwhile.
+#[derive(Debug, Default)]
+pub struct Circumstances {
+    pub locks: Vec<Held>,
+    pub frame: Option<Arc<Frame>>,
+}
 
 /// An access, or the release of a block.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Happening {
     pub thread: Thread,
     pub slot: Slot,
@@ -41,10 +45,9 @@ pub struct Happening {
     pub place: Place,
     /// What the thread did before.
     pub before: Place,
-    pub locks: Locks,
-    /// The locks of the thread's access to the same memory before this one.
-    pub earlier_locks: Option<Locks>,
-    pub frame: Option<Arc<Frame>>,
+    pub circumstances: Arc<Circumstances>,
+    /// Those of the thread's access to the same memory before this one.
+    pub earlier: Option<Arc<Circumstances>>,
     /// What was read or written, if it is known.
     pub value: Option<u64>,
 }
@@ -65,15 +68,49 @@ pub struct Deed {
 /// Stacks are told up to so many callers.
 const MOST_CALLERS: usize = 32;
 
+impl Clone for Happening {
+    fn clone(&self) -> Happening {
+        let (circumstances, earlier) = (self.circumstances.clone(), self.earlier.clone());
+        Happening { circumstances, earlier, ..*self }
+    }
+
+    /// Mostly a thread does the same again under the same circumstances, so that no counts of references change.
+    fn clone_from(&mut self, source: &Happening) {
+        follow(&mut self.circumstances, &source.circumstances);
+        follow_any(&mut self.earlier, source.earlier.as_ref());
+        let Happening { thread, slot, tick, pc, place, before, value, .. } = *source;
+        (self.thread, self.slot, self.tick, self.pc) = (thread, slot, tick, pc);
+        (self.place, self.before, self.value) = (place, before, value);
+    }
+}
+
+/// Makes a reference one to something else, if it is not already.
+pub fn follow<T>(reference: &mut Arc<T>, other: &Arc<T>) {
+    if !Arc::ptr_eq(reference, other) {
+        reference.clone_from(other);
+    }
+}
+
+pub fn follow_any<T>(reference: &mut Option<Arc<T>>, other: Option<&Arc<T>>) {
+    match (reference, other) {
+        (Some(reference), Some(other)) => follow(reference, other),
+        (reference, other) => *reference = other.cloned(),
+    }
+}
+
 impl Happening {
+    pub fn locks(&self) -> &[Held] {
+        &self.circumstances.locks
+    }
+
     pub fn told(&self) -> Deed {
-        let callers = Frame::callers(self.frame.as_ref()).take(MOST_CALLERS).collect();
+        let callers = Frame::callers(self.circumstances.frame.as_ref()).take(MOST_CALLERS).collect();
         Deed {
             thread: self.thread,
             pc: self.pc,
             place: self.place,
             before: self.before,
-            locks: self.locks.to_vec(),
+            locks: self.locks().to_vec(),
             callers,
             value: self.value,
         }
@@ -82,12 +119,12 @@ impl Happening {
     /// Whether this and the thread's access before it are in one critical section of a lock that the other holds too: then
     /// the other cannot come between them.
     pub fn is_shielded_from(&self, other: &Happening) -> bool {
-        self.earlier_locks.as_ref().is_some_and(|earlier| shares_section(earlier, &self.locks, &other.locks))
+        self.earlier.as_ref().is_some_and(|earlier| shares_section(&earlier.locks, self.locks(), other.locks()))
     }
 
     /// Whether this and a later deed of the same thread are in one critical section of a lock that the other holds too.
     pub fn is_joined_against(&self, later: &Happening, other: &Happening) -> bool {
-        shares_section(&self.locks, &later.locks, &other.locks)
+        shares_section(self.locks(), later.locks(), other.locks())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The listener that looks for the ingredients of all kinds of errors in one pass.
 
 use super::comparators::{Comparison, Method};
-use super::deeds::{Deed, Happening, Place};
+use super::deeds::{Deed, Happening, Place, follow_any};
 use super::descriptors::Descriptors;
 use super::exploration::Explored;
 use super::found::{Block, Collected, Kind, Predicted, Prediction, Suspicion};
@@ -16,7 +16,8 @@ use crate::races::cell::Slot;
 use crate::races::shadow::GRANULE_SIZE;
 use crate::races::sites::{Classify, SiteClass, Sites};
 use crate::races::suspects::Filter;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
@@ -36,8 +37,8 @@ pub struct Detector {
     blocks: Blocks,
     /// All blocks that were ever made, in order.
     made: Vec<Block>,
-    /// Instructions that have read a zero, and the program has lived with it.
-    null_readers: FxHashSet<u64>,
+    /// Of each site, whether it has read a zero, and the program has lived with it.
+    has_read_null: Vec<bool>,
     /// Where memory is contended; nothing for everywhere.
     contended: Option<Filter>,
     uncompared_accesses: u64,
@@ -67,7 +68,7 @@ impl Detector {
             locations: Locations::watching(MOST_WATCHED),
             blocks: Blocks::default(),
             made: Vec::new(),
-            null_readers: FxHashSet::default(),
+            has_read_null: Vec::new(),
             contended,
             uncompared_accesses: explored.contended.unwatched,
             collected: Collected::default(),
@@ -88,19 +89,26 @@ impl Detector {
     }
 
     pub fn into_predicted(self) -> Predicted {
+        let null_readers = self.null_readers();
         let mut predicted = Predicted {
             unwatched_memory: self.locations.unwatched,
             uncompared_accesses: self.uncompared_accesses,
             unwatched_threads: self.order.unwatched(),
             ..self.collected.into_predicted()
         };
-        let bears_null = |deed: &Deed| self.null_readers.contains(&deed.pc);
+        let bears_null = |deed: &Deed| null_readers.contains(&deed.pc);
         predicted.pairs.retain(|pair| match pair.first() {
             Some(Prediction { kind: Kind::Null, late, .. }) => !bears_null(late),
             Some(Prediction { kind: Kind::Uninitialised, early, .. }) => !bears_null(early),
             _ => true,
         });
         predicted
+    }
+
+    /// Instructions that have read a zero.
+    fn null_readers(&self) -> BTreeSet<u64> {
+        let sites = self.has_read_null.iter().enumerate().filter(|(_, has_read)| **has_read);
+        sites.map(|(site, _)| self.sites.place(site as u32).0).collect()
     }
 
     fn is_in_library(&self, pc: u64) -> bool {
@@ -123,7 +131,7 @@ impl Detector {
             return;
         }
         let class = self.sites.class(access.site);
-        if class == SiteClass::Ignored || !self.concerns(thread, pc, access, values) {
+        if class == SiteClass::Ignored || !self.concerns(thread, access, values) {
             return;
         }
         if class == SiteClass::Atomic || self.order.is_synchronisation(&self.blocks, access.address) {
@@ -132,25 +140,14 @@ impl Detector {
         let runner = self.runners.of(thread);
         let own_place = Place { pc, time };
         let place = if is_own { own_place } else { runner.own_call().unwrap_or(own_place) };
-        let happening = Happening {
-            thread,
-            slot,
-            tick,
-            pc,
-            place,
-            before: runner.before(place),
-            locks: runner.locks.clone(),
-            earlier_locks: None,
-            frame: runner.frame.clone(),
-            value: None,
-        };
+        let mut happening = runner.happening(thread, (slot, tick), (pc, place));
         for part in parts(access, values) {
-            self.part(&part, &happening);
+            self.part(&part, &mut happening);
         }
     }
 
     /// Whether an access is to memory that others contend for. What is synchronisation is among it.
-    fn concerns(&mut self, thread: Thread, pc: u64, access: &Access, values: Values<'_>) -> bool {
+    fn concerns(&mut self, thread: Thread, access: &Access, values: Values<'_>) -> bool {
         let is_contended = self.is_contended(access);
         let is_null = access.kind.reads() && values.before.is_some_and(has_null);
         if !is_contended && !is_null {
@@ -163,7 +160,7 @@ impl Detector {
             self.shared.add(access.address);
         }
         if is_null {
-            self.null_readers.insert(pc);
+            self.has_read_null[access.site.0 as usize] = true;
         }
         is_contended
     }
@@ -180,25 +177,25 @@ impl Detector {
         }
     }
 
-    fn part(&mut self, part: &Part, happening: &Happening) {
+    fn part(&mut self, part: &Part, happening: &mut Happening) {
         let was_set = part.before != Some(0);
         let block = || self.blocks.number_at(part.address).and_then(|number| made_as(&self.made, number));
         let Some(location) = self.locations.at(part.address, was_set, block) else { return };
-        let earlier_locks = location.earlier_locks(happening.thread);
-        let valued = |value| Arc::new(Happening { earlier_locks: earlier_locks.clone(), value, ..happening.clone() });
+        let own = location.own(happening.thread);
+        follow_any(&mut happening.earlier, own.map(|touch| &touch.last.circumstances));
         if self.method != Method::Fatal {
-            return compare(self.method, &self.order, &mut self.collected, location, part, &valued(None));
+            return compare(self.method, &self.order, &mut self.collected, location, part, happening);
         }
         let mut scene = Scene { order: &mut self.order, collected: &mut self.collected, released: &self.released };
         if part.reads {
-            let read = valued(part.before);
-            scene.read(location, part, &read);
-            location.note(read, false);
+            happening.value = part.before;
+            scene.read(location, part, happening);
+            location.note(happening, false);
         }
         if part.writes {
-            let written = valued(part.after);
-            scene.write(location, part, &written);
-            location.note(written, true);
+            happening.value = part.after;
+            scene.write(location, part, happening);
+            location.note(happening, true);
         }
     }
 
@@ -215,24 +212,12 @@ impl Detector {
     }
 
     /// What the thread does by a call that it has made.
-    fn by_call(&mut self, thread: Thread, slot: Slot, tick: u64, place: Place) -> Arc<Happening> {
-        let runner = self.runners.of(thread);
-        Arc::new(Happening {
-            thread,
-            slot,
-            tick,
-            pc: place.pc,
-            place,
-            before: runner.before(place),
-            locks: runner.locks.clone(),
-            earlier_locks: None,
-            frame: runner.frame.clone(),
-            value: None,
-        })
+    fn by_call(&mut self, thread: Thread, slot: Slot, tick: u64, place: Place) -> Happening {
+        self.runners.of(thread).happening(thread, (slot, tick), (place.pc, place))
     }
 
     /// A location is no more, and others may come to it too late.
-    fn over(&mut self, location: &Location, early: &Arc<Happening>, what: (Kind, u64, u64, Option<Block>)) {
+    fn over(&mut self, location: &Location, early: &Happening, what: (Kind, u64, u64, Option<Block>)) {
         self.collected.forget(location.address);
         if self.method != Method::Fatal {
             return;
@@ -278,7 +263,7 @@ impl Detector {
         let tick = self.order.advance(slot);
         let call = self.runners.of(thread).own_call().unwrap_or_default();
         let early = &self.by_call(thread, slot, tick, call);
-        let is_open = |late: &&Arc<Happening>| late.thread != thread && !self.order.is_before(late, slot);
+        let is_open = |late: &&Happening| late.thread != thread && !self.order.is_before(late, slot);
         for late in uses.iter().filter(is_open) {
             let (kind, address, size, block) = (Kind::Closed, descriptor, 0, None);
             self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal: None });
@@ -297,11 +282,11 @@ fn compare(
     collected: &mut Collected,
     location: &mut Location,
     part: &Part,
-    access: &Arc<Happening>,
+    access: &Happening,
 ) {
     for writes in [part.reads.then_some(false), part.writes.then_some(true)].into_iter().flatten() {
         Comparison { location, size: part.size, access, writes, order, collected }.by(method);
-        location.note(access.clone(), writes);
+        location.note(access, writes);
     }
 }
 
@@ -346,6 +331,7 @@ impl Listener for Detector {
         self.sites.name(site, pc);
         let length = self.own.len().max(site.0 as usize + 1);
         self.own.resize(length, false);
+        self.has_read_null.resize(length, false);
         self.own[site.0 as usize] = !self.is_in_library(pc);
     }
 }

@@ -5,11 +5,14 @@ use super::uses::{Lookup, Used};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use trace::stream::Thread;
 
 /// How many pairs of instructions are kept.
 const MOST_PAIRS: usize = 4096;
+
+/// After so many occurrences of a pair, one of so many is looked at.
+const MANY: u64 = 4096;
+const ONE_OF_MANY: u64 = 64;
 
 /// How many occurrences of each are kept. Most changes of a value do no harm, whenever they come.
 fn most_occurrences(kind: Kind) -> usize {
@@ -84,10 +87,25 @@ pub struct Predicted {
 #[derive(Default)]
 pub struct Collected {
     numbers: FxHashMap<(Kind, u64, u64), usize>,
-    pairs: Vec<Vec<Kept>>,
+    pairs: Vec<Pair>,
     /// Predictions whose renewal has not come yet, by address and thread.
-    open: FxHashMap<(u64, Thread), Vec<(usize, usize)>>,
+    open: BTreeMap<(u64, Thread), Vec<(usize, usize)>>,
     further_pairs: u64,
+}
+
+/// What is kept of two instructions.
+#[derive(Default)]
+struct Pair {
+    kept: Vec<Kept>,
+    n_occurrences: u64,
+}
+
+impl Pair {
+    /// Whether an occurrence that takes the place of the latest one is to be passed over: of very many, one of the last is as
+    /// good as the last.
+    fn passes_over(&self) -> bool {
+        self.n_occurrences > MANY && !self.n_occurrences.is_multiple_of(ONE_OF_MANY)
+    }
 }
 
 /// A prediction to be kept, if it is of a new kind.
@@ -96,9 +114,9 @@ pub struct Suspicion<'a> {
     pub address: u64,
     pub size: u64,
     pub block: Option<Block>,
-    pub early: &'a Arc<Happening>,
-    pub late: &'a Arc<Happening>,
-    pub renewal: Option<&'a Arc<Happening>>,
+    pub early: &'a Happening,
+    pub late: &'a Happening,
+    pub renewal: Option<&'a Happening>,
 }
 
 /// A prediction that a later occurrence may replace.
@@ -107,9 +125,9 @@ struct Kept {
     address: u64,
     size: u64,
     block: Option<Block>,
-    early: Arc<Happening>,
-    late: Arc<Happening>,
-    renewal: Option<Arc<Happening>>,
+    early: Happening,
+    late: Happening,
+    renewal: Option<Happening>,
     was_renewed: bool,
 }
 
@@ -124,11 +142,14 @@ impl Collected {
             }
             None => {
                 self.numbers.insert(key, self.pairs.len());
-                self.pairs.push(Vec::new());
+                self.pairs.push(Pair::default());
                 self.pairs.len() - 1
             }
         };
-        let occurrences = &mut self.pairs[number];
+        let pair = &mut self.pairs[number];
+        pair.n_occurrences += 1;
+        let passes_over = pair.passes_over();
+        let occurrences = &mut pair.kept;
         let most = most_occurrences(suspicion.kind);
         let place = match suspicion.kind {
             _ if occurrences.len() < most => occurrences.len(),
@@ -137,14 +158,13 @@ impl Collected {
                 Some((place, _)) => place,
                 None => return,
             },
+            _ if passes_over => return,
             // The first, and the latest: what goes on between may look different in the beginning and in the end.
             _ => most - 1,
         };
-        occurrences.truncate(occurrences.len().max(place));
-        let kept = suspicion.kept();
         match occurrences.get_mut(place) {
-            Some(old) => *old = kept,
-            None => occurrences.push(kept),
+            Some(old) => old.follow(suspicion),
+            None => occurrences.push(suspicion.kept()),
         }
         if suspicion.renewal.is_none() && suspicion.kind == Kind::Null {
             let open = self.open.entry((suspicion.address, suspicion.early.thread)).or_default();
@@ -155,10 +175,10 @@ impl Collected {
     }
 
     /// A thread has written to memory again.
-    pub fn renewed(&mut self, address: u64, by: &Arc<Happening>) {
+    pub fn renewed(&mut self, address: u64, by: &Happening) {
         let Some(open) = self.open.remove(&(address, by.thread)) else { return };
         for (number, place) in open {
-            if let Some(prediction) = self.pairs[number].get_mut(place)
+            if let Some(prediction) = self.pairs[number].kept.get_mut(place)
                 && prediction.renewal.is_none()
             {
                 prediction.renewal = Some(by.clone());
@@ -168,7 +188,10 @@ impl Collected {
 
     /// Nobody asks for what happens at this address any longer.
     pub fn forget(&mut self, address: u64) {
-        self.open.retain(|(open, _), _| *open != address);
+        while let Some((open, _)) = self.open.range((address, 0)..=(address, Thread::MAX)).next() {
+            let open = *open;
+            self.open.remove(&open);
+        }
     }
 
     pub fn is_open(&self) -> bool {
@@ -177,7 +200,7 @@ impl Collected {
 
     /// In the order of their kinds.
     pub fn into_predicted(self) -> Predicted {
-        let told = |occurrences: Vec<Kept>| occurrences.iter().map(Kept::told).collect();
+        let told = |pair: Pair| pair.kept.iter().map(Kept::told).collect();
         let mut pairs: Vec<Vec<Prediction>> = self.pairs.into_iter().map(told).collect();
         pairs.sort_by_key(|pair| pair.first().map(|prediction| prediction.kind));
         Predicted { pairs, further_pairs: self.further_pairs, ..Predicted::default() }
@@ -226,6 +249,15 @@ impl Suspicion<'_> {
 }
 
 impl Kept {
+    /// Another occurrence takes its place.
+    fn follow(&mut self, suspicion: &Suspicion<'_>) {
+        (self.address, self.size, self.block) = (suspicion.address, suspicion.size, suspicion.block);
+        self.early.clone_from(suspicion.early);
+        self.late.clone_from(suspicion.late);
+        self.renewal = suspicion.renewal.cloned();
+        self.was_renewed = suspicion.renewal.is_some();
+    }
+
     fn told(&self) -> Prediction {
         Prediction {
             kind: self.kind,

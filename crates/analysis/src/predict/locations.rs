@@ -1,11 +1,10 @@
 //! What happened to each piece of memory, as far as predictions need it.
 
-use super::deeds::{Happening, Locks};
+use super::deeds::Happening;
 use super::found::Block;
 use super::order::LastWrite;
-use crate::races::shadow::{GRANULE_SIZE, granules};
-use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use super::pages::Pages;
+use crate::races::shadow::GRANULE_SIZE;
 use trace::stream::Thread;
 
 /// So many bytes are watched at a time, unless somebody says otherwise.
@@ -20,13 +19,22 @@ const MOST_READS: usize = 4;
 pub struct Touch {
     pub thread: Thread,
     /// The last access.
-    pub last: Arc<Happening>,
+    pub last: Happening,
     /// The last reads of something that is not zero, each by another instruction, the latest at the end.
-    pub reads: Vec<Arc<Happening>>,
+    pub reads: Vec<Happening>,
     pub has_written: bool,
     /// Whether the last access was a write, and the one before it, if there was one.
     pub last_wrote: bool,
     pub earlier_wrote: Option<bool>,
+}
+
+/// A write of zero.
+pub struct Null {
+    pub write: Happening,
+    /// What its thread wrote next.
+    pub renewal: Option<Happening>,
+    /// It came to a pointer whose block its thread had given back.
+    pub follows_release: bool,
 }
 
 /// What the accesses from one address are to.
@@ -37,28 +45,17 @@ pub struct Location {
     /// Whether it held something when it was first seen.
     pub was_set: bool,
     /// The first write of something that is not zero, if the location was zero before.
-    pub first: Option<Arc<Happening>>,
+    pub first: Option<Box<Happening>>,
     pub last_write: Option<LastWrite>,
-    /// The last write of zero, and what its thread wrote next.
-    pub null: Option<(Arc<Happening>, Option<Arc<Happening>>)>,
-    /// That write came to a pointer whose block its thread had given back.
-    pub null_follows_release: bool,
+    /// The last write of zero.
+    pub null: Option<Box<Null>>,
     /// In the order of their first accesses.
     pub touches: Vec<Touch>,
 }
 
 impl Location {
     fn new(address: u64, was_set: bool, block: Option<Block>) -> Location {
-        Location {
-            address,
-            block,
-            was_set,
-            first: None,
-            last_write: None,
-            null: None,
-            null_follows_release: false,
-            touches: Vec::new(),
-        }
+        Location { address, block, was_set, first: None, last_write: None, null: None, touches: Vec::new() }
     }
 
     pub fn others(&self, thread: Thread) -> impl Iterator<Item = &Touch> {
@@ -69,43 +66,48 @@ impl Location {
         self.touches.iter().find(|touch| touch.thread == thread)
     }
 
-    /// The locks of the thread's last access.
-    pub fn earlier_locks(&self, thread: Thread) -> Option<Locks> {
-        self.own(thread).map(|touch| touch.last.locks.clone())
-    }
-
-    pub fn note(&mut self, happening: Arc<Happening>, writes: bool) {
+    pub fn note(&mut self, happening: &Happening, writes: bool) {
         let is_value_read = !writes && happening.value.is_some_and(|value| value != 0);
-        let known = self.touches.iter().position(|touch| touch.thread == happening.thread);
-        let index = known.unwrap_or_else(|| {
-            let (thread, last) = (happening.thread, happening.clone());
-            let (reads, has_written, last_wrote) = (Vec::new(), false, writes);
-            self.touches.push(Touch { thread, last, reads, has_written, last_wrote, earlier_wrote: None });
-            self.touches.len() - 1
-        });
-        let touch = &mut self.touches[index];
-        touch.has_written |= writes;
-        touch.earlier_wrote = known.map(|_| touch.last_wrote);
-        touch.last_wrote = writes;
-        if is_value_read {
-            touch.has_read(happening.clone());
+        match self.touches.iter_mut().find(|touch| touch.thread == happening.thread) {
+            Some(touch) => {
+                touch.has_written |= writes;
+                touch.earlier_wrote = Some(touch.last_wrote);
+                touch.last_wrote = writes;
+                touch.last.clone_from(happening);
+                if is_value_read {
+                    touch.has_read(happening);
+                }
+            }
+            None => self.touches.push(Touch {
+                thread: happening.thread,
+                last: happening.clone(),
+                reads: if is_value_read { vec![happening.clone()] } else { Vec::new() },
+                has_written: writes,
+                last_wrote: writes,
+                earlier_wrote: None,
+            }),
         }
-        touch.last = happening;
     }
 }
 
 impl Touch {
-    fn has_read(&mut self, read: Arc<Happening>) {
-        self.reads.retain(|old| old.pc != read.pc);
-        if self.reads.len() == MOST_READS {
-            self.reads.remove(0);
+    fn has_read(&mut self, read: &Happening) {
+        let known = self.reads.iter().rposition(|old| old.pc == read.pc);
+        // The one that is replaced comes to the end.
+        let replaced = known.or_else(|| (self.reads.len() == MOST_READS).then_some(0));
+        if let Some(replaced) = replaced {
+            self.reads[replaced..].rotate_left(1);
         }
-        self.reads.push(read);
+        match self.reads.last_mut().filter(|_| replaced.is_some()) {
+            Some(last) => last.clone_from(read),
+            None => self.reads.push(read.clone()),
+        }
     }
 }
 
 pub struct Locations {
-    granules: FxHashMap<u64, Vec<Location>>,
+    /// By granule: those that begin in it, in the order of their first accesses.
+    granules: Pages<Vec<Location>>,
     most_granules: usize,
     pub unwatched: u64,
 }
@@ -114,17 +116,16 @@ impl Locations {
     /// Watches so many bytes at most.
     pub fn watching(bytes: u64) -> Locations {
         let most_granules = usize::try_from(bytes / GRANULE_SIZE).unwrap_or(usize::MAX);
-        Locations { granules: FxHashMap::default(), most_granules, unwatched: 0 }
+        Locations { granules: Pages::default(), most_granules, unwatched: 0 }
     }
 
     /// What is known of an address; made up if it is new, in a block. Nothing if too much is known already.
     pub fn at(&mut self, address: u64, was_set: bool, block: impl FnOnce() -> Option<Block>) -> Option<&mut Location> {
-        let granule = address / GRANULE_SIZE;
-        if self.granules.len() >= self.most_granules && !self.granules.contains_key(&granule) {
+        let most_granules = self.most_granules;
+        let Some(locations) = self.granules.at(address / GRANULE_SIZE, most_granules) else {
             self.unwatched += 1;
             return None;
-        }
-        let locations = self.granules.entry(granule).or_default();
+        };
         let index = locations.iter().position(|location| location.address == address).unwrap_or_else(|| {
             locations.push(Location::new(address, was_set, block()));
             locations.len() - 1
@@ -134,18 +135,17 @@ impl Locations {
 
     /// What is known of a range that is no longer what it was.
     pub fn take(&mut self, address: u64, size: u64) -> Vec<Location> {
-        if self.granules.is_empty() {
+        let end = address.saturating_add(size.min(LONGEST_LOOK));
+        if self.is_empty() || end == address {
             return Vec::new();
         }
-        let range = granules(address, size.min(LONGEST_LOOK));
-        let mut taken: Vec<Location> =
-            range.filter_map(|(granule, _)| self.granules.remove(&granule)).flatten().collect();
-        taken.sort_by_key(|location| location.address);
-        taken
+        let mut taken = self.granules.take(address / GRANULE_SIZE..=(end - 1) / GRANULE_SIZE);
+        taken.iter_mut().for_each(|locations| locations.sort_by_key(|location| location.address));
+        taken.into_iter().flatten().collect()
     }
 
     pub fn forget_all(&mut self) {
-        self.granules.clear();
+        self.granules = Pages::default();
     }
 
     pub fn is_empty(&self) -> bool {

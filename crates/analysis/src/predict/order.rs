@@ -3,15 +3,17 @@
 //! Locks exclude, but order nothing. Where a thread reads a pointer in a critical section that another wrote in one of
 //! the same lock, as with a queue, what it does next depends on that.
 
-use super::deeds::{Happening, Held, Locks};
-use crate::races::Surveyed;
+use super::deeds::{Circumstances, Happening, Held, follow};
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
 use crate::races::clock::{Moment, Passed, Seen};
 use crate::races::objects::Objects;
 use crate::races::shadow::{GRANULE_SIZE, granules};
+use crate::races::suspects::Filter;
 use crate::races::threads::Threads;
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::races::{Surveyed, Suspects};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use trace::stream::{Access, Event, LockMode, Thread};
 
 pub struct Order {
@@ -19,7 +21,7 @@ pub struct Order {
     objects: Objects,
     surveyed: Surveyed,
     /// Where memory may be synchronisation: most is not, which is to be told quickly.
-    sync_granules: FxHashSet<u64>,
+    sync_granules: Filter,
     /// What was passed on through memory that is synchronisation, by granule.
     passed: FxHashMap<u64, Passed>,
 }
@@ -27,8 +29,18 @@ pub struct Order {
 /// Who wrote last, in which critical sections, and what it had seen.
 pub struct LastWrite {
     pub thread: Thread,
-    pub locks: Locks,
+    pub circumstances: Arc<Circumstances>,
     pub moment: Moment,
+}
+
+impl LastWrite {
+    /// Another write has come.
+    pub fn follow(&mut self, write: &Happening, seen: &Seen) {
+        self.thread = write.thread;
+        follow(&mut self.circumstances, &write.circumstances);
+        (self.moment.owner, self.moment.tick) = (write.slot, write.tick);
+        self.moment.seen.clone_from(seen);
+    }
 }
 
 impl Order {
@@ -36,7 +48,7 @@ impl Order {
         Order {
             threads: Threads::default(),
             objects: Objects::default(),
-            sync_granules: surveyed.sync_memory.granules().collect(),
+            sync_granules: Filter::new(Suspects::new(surveyed.sync_memory.granules())),
             surveyed,
             passed: FxHashMap::default(),
         }
@@ -71,9 +83,17 @@ impl Order {
         self.threads.at(slot).tick()
     }
 
-    pub fn now(&mut self, slot: Slot) -> Moment {
-        let tick = self.threads.at(slot).tick();
-        Moment { owner: slot, tick, seen: self.seen(slot).clone() }
+    /// Notes who has written something last.
+    pub fn written(&self, last: &mut Option<LastWrite>, write: &Happening) {
+        let seen = self.seen(write.slot);
+        match last {
+            Some(last) => last.follow(write, seen),
+            None => {
+                let moment = Moment { owner: write.slot, tick: write.tick, seen: seen.clone() };
+                let (thread, circumstances) = (write.thread, write.circumstances.clone());
+                *last = Some(LastWrite { thread, circumstances, moment });
+            }
+        }
     }
 
     pub fn seen(&self, slot: Slot) -> &Seen {
@@ -93,7 +113,7 @@ impl Order {
     /// Whether memory is there for synchronisation; then its accesses order others.
     pub fn is_synchronisation(&self, blocks: &Blocks, address: u64) -> bool {
         let is_in_block = || self.surveyed.sync_memory.contains(blocks.number_at(address).unwrap_or(0), address);
-        self.sync_granules.contains(&(address / GRANULE_SIZE)) && is_in_block()
+        self.sync_granules.wants(address, 1) && is_in_block()
     }
 
     pub fn synchronise(&mut self, slot: Slot, access: &Access) {
@@ -114,7 +134,7 @@ impl Order {
 
     /// A read of a pointer that another thread wrote: a dependence, if both were in critical sections of one lock.
     pub fn depend(&mut self, slot: Slot, locks: &[Held], write: &LastWrite) {
-        let shares_lock = |held: &Held| write.locks.iter().any(|other| other.object == held.object);
+        let shares_lock = |held: &Held| write.circumstances.locks.iter().any(|other| other.object == held.object);
         if locks.iter().any(shares_lock) {
             self.threads.at(slot).acquire(&Passed::One(write.moment.clone()));
         }

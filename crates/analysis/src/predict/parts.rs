@@ -21,7 +21,18 @@ pub struct Part {
 /// Whether a piece of a value is zero.
 pub fn has_null(bytes: &[u8]) -> bool {
     let looked_at = &bytes[..bytes.len().min(LONGEST_ACCESS as usize)];
-    looked_at.chunks(POINTER_SIZE as usize).any(|piece| piece.iter().all(|byte| *byte == 0))
+    looked_at.chunks(POINTER_SIZE as usize).any(|piece| number_of(piece) == 0)
+}
+
+/// The number that up to eight bytes stand for.
+#[inline]
+fn number_of(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [byte] => u64::from(byte),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte)),
+    }
 }
 
 /// The pieces of an access that are looked at.
@@ -30,7 +41,7 @@ pub fn parts(access: &Access, values: Values<'_>) -> impl Iterator<Item = Part> 
     let kind = access.kind;
     let number = |bytes: Option<&[u8]>, from: u64, to: u64| {
         let bytes = bytes.and_then(|bytes| bytes.get(from as usize..to as usize))?;
-        Some(bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte)))
+        Some(number_of(bytes))
     };
     (0..size).step_by(POINTER_SIZE as usize).map(move |from| {
         let to = (from + POINTER_SIZE).min(size);

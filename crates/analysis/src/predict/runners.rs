@@ -1,6 +1,7 @@
 //! Threads as they run: how often they have executed what, who called them, and the locks they hold.
 
-use super::deeds::{Held, Locks, Place};
+use super::deeds::{Circumstances, Happening, Held, Place};
+use crate::races::cell::Slot;
 use rustc_hash::FxHashMap;
 use std::iter;
 use std::ops::Range;
@@ -60,7 +61,9 @@ pub struct Runner {
     times: Vec<u64>,
     calls: FxHashMap<u64, u64>,
     pub frame: Option<Arc<Frame>>,
-    pub locks: Locks,
+    pub locks: Vec<Held>,
+    /// Both, if nothing has changed since somebody asked for them.
+    circumstances: Option<Arc<Circumstances>>,
     /// The site and kind of the last access: an instruction that reads and writes elsewhere is executed once.
     last: Option<(Site, AccessKind)>,
     /// The last thing that the program's own code did, and what it did before.
@@ -80,7 +83,19 @@ impl Runner {
         self.times[index]
     }
 
+    pub fn circumstances(&mut self) -> &Arc<Circumstances> {
+        self.circumstances
+            .get_or_insert_with(|| Arc::new(Circumstances { locks: self.locks.clone(), frame: self.frame.clone() }))
+    }
+
+    /// What a thread does here, at this place, by an instruction or a call.
+    pub fn happening(&mut self, thread: Thread, (slot, tick): (Slot, u64), (pc, place): (u64, Place)) -> Happening {
+        let (before, circumstances) = (self.before(place), self.circumstances().clone());
+        Happening { thread, slot, tick, pc, place, before, circumstances, earlier: None, value: None }
+    }
+
     pub fn called(&mut self, site: u64, slot: u64, return_address: u64, is_own: bool) {
+        self.circumstances = None;
         let time = self.calls.entry(site).or_default();
         *time += 1;
         let call = Place { pc: site, time: *time };
@@ -101,6 +116,9 @@ impl Runner {
     pub fn returned(&mut self, target: u64) {
         let frames = Frame::outwards(self.frame.as_ref());
         let position = frames.take(MOST_LEFT).position(|frame| frame.return_address == target);
+        if position.is_some() {
+            self.circumstances = None;
+        }
         for _ in 0..position.map_or(0, |position| position + 1) {
             self.frame = self.frame.take().and_then(|frame| frame.parent.clone());
         }
@@ -133,13 +151,15 @@ impl Runner {
     pub fn locked(&mut self, object: u64, mode: LockMode, return_address: u64, section: u64) {
         let taken = self.call_to(return_address);
         let before = self.before(taken);
-        Arc::make_mut(&mut self.locks).push(Held { object, mode, section, taken, before });
+        self.locks.push(Held { object, mode, section, taken, before });
+        self.circumstances = None;
     }
 
     pub fn unlocked(&mut self, object: u64) {
         let last = self.locks.iter().rposition(|held| held.object == object);
         if let Some(position) = last {
-            Arc::make_mut(&mut self.locks).remove(position);
+            self.locks.remove(position);
+            self.circumstances = None;
         }
     }
 

@@ -2,12 +2,11 @@
 
 use super::deeds::{Happening, excludes_any};
 use super::found::{Collected, Kind, Suspicion};
-use super::locations::{Location, Touch};
-use super::order::{LastWrite, Order};
+use super::locations::{Location, Null, Touch};
+use super::order::Order;
 use super::parts::{POINTER_SIZE, Part};
 use super::uses::is_pointer;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use trace::stream::Thread;
 
 /// What a piece of memory's history is judged by.
@@ -18,7 +17,7 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    pub fn read(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
+    pub fn read(&mut self, location: &Location, part: &Part, read: &Happening) {
         let is_something = part.before.is_some_and(|value| value != 0);
         if is_something {
             self.uninitialised(location, part, read);
@@ -29,13 +28,13 @@ impl Scene<'_> {
         // Numbers under a lock are read for many reasons; a pointer is read for what it points to.
         let is_pointer = part.before.is_some_and(is_pointer);
         if let Some(write) = location.last_write.as_ref().filter(|write| is_pointer && write.thread != read.thread) {
-            self.order.depend(read.slot, &read.locks, write);
+            self.order.depend(read.slot, read.locks(), write);
         }
     }
 
     /// Only another thread has initialised what is read, and nothing makes the reader wait for that.
-    fn uninitialised(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
-        let Some(first) = location.first.as_ref().filter(|first| first.thread != read.thread) else { return };
+    fn uninitialised(&mut self, location: &Location, part: &Part, read: &Happening) {
+        let Some(first) = location.first.as_deref().filter(|first| first.thread != read.thread) else { return };
         let has_written = location.own(read.thread).is_some_and(|own| own.has_written);
         let is_seen = |touch: &Touch| touch.has_written && self.order.is_before(&touch.last, read.slot);
         if has_written || self.order.is_before(first, read.slot) || location.touches.iter().any(is_seen) {
@@ -45,8 +44,8 @@ impl Scene<'_> {
     }
 
     /// The pointer was NULL for a while, and the reader came when it had been renewed.
-    fn renewed_null(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
-        let Some((null, Some(renewal))) = &location.null else { return };
+    fn renewed_null(&mut self, location: &Location, part: &Part, read: &Happening) {
+        let Some(Null { write: null, renewal: Some(renewal), .. }) = location.null.as_deref() else { return };
         let is_possible = part.size == POINTER_SIZE
             && null.thread != read.thread
             && !self.order.is_before(renewal, read.slot)
@@ -58,8 +57,8 @@ impl Scene<'_> {
     }
 
     /// The pointer was cleared after its block had been given back, and nothing makes the reader wait for that.
-    fn double_free(&mut self, location: &Location, part: &Part, read: &Arc<Happening>) {
-        let Some((null, None)) = location.null.as_ref().filter(|_| location.null_follows_release) else { return };
+    fn double_free(&mut self, location: &Location, part: &Part, read: &Happening) {
+        let Some(Null { write: null, renewal: None, follows_release: true }) = location.null.as_deref() else { return };
         let is_possible =
             null.thread != read.thread && !self.order.is_before(null, read.slot) && !null.is_shielded_from(read);
         if is_possible {
@@ -67,7 +66,7 @@ impl Scene<'_> {
         }
     }
 
-    pub fn write(&mut self, location: &mut Location, part: &Part, write: &Arc<Happening>) {
+    pub fn write(&mut self, location: &mut Location, part: &Part, write: &Happening) {
         if self.collected.is_open() {
             self.collected.renewed(part.address, write);
         }
@@ -82,37 +81,36 @@ impl Scene<'_> {
             if is_null || part.before == part.after {
                 continue;
             }
-            if !excludes_any(&read.locks, &write.locks) {
+            if !excludes_any(read.locks(), write.locks()) {
                 self.suspect(Kind::Overflow, (location, part), write, read, None);
             }
             if !read.is_shielded_from(write) {
                 self.suspect(Kind::Inconsistent, (location, part), write, read, None);
             }
         }
-        if let Some((null, renewal @ None)) = &mut location.null
+        if let Some(Null { write: null, renewal: renewal @ None, .. }) = location.null.as_deref_mut()
             && null.thread == write.thread
         {
             *renewal = Some(write.clone());
         }
         if is_null && part.size == POINTER_SIZE {
-            location.null = Some((write.clone(), None));
             let released = part.before.and_then(|pointer| self.released.get(&pointer));
-            location.null_follows_release = released == Some(&write.thread);
+            let follows_release = released == Some(&write.thread);
+            location.null = Some(Box::new(Null { write: write.clone(), renewal: None, follows_release }));
         }
         if !is_null && !location.was_set && location.first.is_none() {
-            location.first = Some(write.clone());
+            location.first = Some(Box::new(write.clone()));
         }
-        let moment = self.order.now(write.slot);
-        location.last_write = Some(LastWrite { thread: write.thread, locks: write.locks.clone(), moment });
+        self.order.written(&mut location.last_write, write);
     }
 
     fn suspect(
         &mut self,
         kind: Kind,
         (location, part): (&Location, &Part),
-        early: &Arc<Happening>,
-        late: &Arc<Happening>,
-        renewal: Option<&Arc<Happening>>,
+        early: &Happening,
+        late: &Happening,
+        renewal: Option<&Happening>,
     ) {
         let (address, size, block) = (part.address, part.size, location.block);
         self.collected.add(&Suspicion { kind, address, size, block, early, late, renewal });

@@ -94,6 +94,9 @@ impl Uses {
     /// A thread has accessed memory.
     fn accessed(&mut self, thread: Thread, pc: u64, address: u64) {
         let Some((pointers, numbers)) = self.recent.get_mut(&thread) else { return };
+        if pointers.reads.is_empty() && numbers.reads.is_empty() {
+            return;
+        }
         // Of several reads of a pointer, the last one is what is used.
         let is_near = |read: &&Read| address.wrapping_add(LINE).wrapping_sub(read.value) < LONGEST_OBJECT + LINE;
         let near: Vec<u64> = pointers.pass().filter(is_near).map(|read| read.pc).collect();

@@ -4,9 +4,22 @@ use super::cell::Slot;
 use std::sync::Arc;
 
 /// For each slot, the tick up to which its accesses are known to have happened. Copies share memory until one changes.
-#[derive(Clone, Default, Debug)]
+#[derive(Default, Debug)]
 pub struct Seen {
     ticks: Arc<Vec<u64>>,
+}
+
+impl Clone for Seen {
+    fn clone(&self) -> Seen {
+        Seen { ticks: self.ticks.clone() }
+    }
+
+    /// Mostly nothing new has been seen, and then no counts of references change.
+    fn clone_from(&mut self, source: &Seen) {
+        if !Arc::ptr_eq(&self.ticks, &source.ticks) {
+            self.ticks = source.ticks.clone();
+        }
+    }
 }
 
 impl Seen {

@@ -16,11 +16,13 @@
 
 mod cells;
 pub mod epoch;
+pub mod hand_overs;
 pub mod readers;
 
 use super::atomics::SyncMemory;
 use super::blocks::Blocks;
 use super::cell::Slot;
+use super::clock::Passed;
 use super::locks::GivenUp;
 use super::objects::Objects;
 use super::parts::Parts;
@@ -35,6 +37,7 @@ use cells::{
     mask_of,
 };
 use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
+use hand_overs::{HandOvers, Hatches};
 use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -54,6 +57,8 @@ pub struct Sieved {
     pub atomics: SyncMemory,
     /// How many accesses were to memory that was not watched, since there was too much of it.
     pub unwatched: u64,
+    /// Instructions that may hand pointers over under locks.
+    pub hand_overs: HandOvers,
 }
 
 pub struct Sieve {
@@ -72,6 +77,7 @@ pub struct Sieve {
     /// By the numbers in cells.
     sync: Vec<Parts>,
     free_sync: Vec<u32>,
+    hatches: Hatches,
     objects: Objects,
     blocks: Blocks,
     suspects: FxHashSet<u64>,
@@ -93,6 +99,7 @@ impl Sieve {
             readers: Readers::new(),
             sync: Vec::new(),
             free_sync: Vec::new(),
+            hatches: Hatches::default(),
             objects: Objects::default(),
             blocks: Blocks::default(),
             suspects: FxHashSet::default(),
@@ -105,13 +112,19 @@ impl Sieve {
     /// at most.
     pub fn without_locks(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
         let cells = Cells::new(usize::try_from(most_memory / CHUNK_SIZE).unwrap_or(usize::MAX));
-        Sieve { locks_order: false, libraries, cells, ..Sieve::new(classify) }
+        Sieve { locks_order: false, libraries, cells, hatches: Hatches::seeking(), ..Sieve::new(classify) }
+    }
+
+    /// What these instructions hand over under locks orders what follows.
+    pub fn with_hand_overs(self, trusted: HandOvers) -> Sieve {
+        Sieve { hatches: Hatches::of(trusted), ..self }
     }
 
     pub fn into_sieved(self) -> Sieved {
         let knows_all = !self.has_given_up && self.threads.unwatched() == 0;
         let suspects = knows_all.then(|| Suspects::new(self.suspects));
-        Sieved { suspects, atomics: self.atomics, unwatched: self.cells.unwatched() }
+        let hand_overs = self.hatches.into_hand_overs(|site| self.sites.place(site).0);
+        Sieved { suspects, atomics: self.atomics, unwatched: self.cells.unwatched(), hand_overs }
     }
 
     /// The thread's slot. Nothing if there are too many.
@@ -150,13 +163,66 @@ impl Sieve {
         let span = span_of(access);
         if class == SiteClass::Atomic || access.kind == AccessKind::Atomic {
             self.make_sync(access.address, u64::from(access.size));
-        } else if self.cells.standing(&self.now, &span) == Standing::Own {
+        } else if !self.is_handing(access) && self.cells.standing(&self.now, &span) == Standing::Own {
             return self.cells.note(&self.now, &span);
         }
         if self.touch(&span) && self.orders[access.site.0 as usize] {
             self.synchronise(access);
             self.enter(self.now.slot);
+        } else if self.is_handing(access) {
+            self.hand_over(access);
         }
+    }
+
+    /// Whether an access of the program's own may hand something over.
+    #[inline]
+    fn is_handing(&self, access: &Access) -> bool {
+        self.hatches.is_handing(access) && self.orders[access.site.0 as usize]
+    }
+
+    /// A thread that holds a lock reads or writes what may be a pointer.
+    fn hand_over(&mut self, access: &Access) {
+        let (slot, site) = (self.now.slot, access.site.0 as usize);
+        let [first, second] = [0, 1].map(|next| (access.address >> 2) + next);
+        if !self.cells.is_watched(first) {
+            return;
+        }
+        let number = self.cells.get(first).hatch_number();
+        if access.kind == AccessKind::Read {
+            if let Some(moment) = number.and_then(|number| self.hatches.take(number, site)) {
+                self.threads.at(slot).acquire(&Passed::One(moment.clone()));
+            }
+            return;
+        }
+        if !self.hatches.gives(site) {
+            return;
+        }
+        let Some(number) = number.or_else(|| self.open_hatch([first, second])) else { return };
+        // What the thread does from now on is not handed over, so another epoch begins.
+        let moment = self.hatches.orders().then(|| self.threads.at(slot).release());
+        self.hatches.give(number, site, moment);
+        self.enter(slot);
+    }
+
+    fn open_hatch(&mut self, cells: [u64; 2]) -> Option<u32> {
+        let known = cells.map(|cell| self.cells.get(cell));
+        if known.iter().any(|cell| matches!(cell.state(), State::Sync(_))) {
+            return None;
+        }
+        let number = self.hatches.open(known)?;
+        cells.into_iter().for_each(|cell| self.cells.set(cell, Cell::hatch(number)));
+        Some(number)
+    }
+
+    /// Nothing is handed over through a granule any longer.
+    fn close_hatch(&mut self, granule: u64) {
+        let Some(number) = cells_of_granule(granule).find_map(|cell| self.cells.get(cell).hatch_number()) else {
+            return;
+        };
+        for (cell, known) in cells_of_granule(granule).zip(self.hatches.at(number).cells) {
+            self.cells.set(cell, known);
+        }
+        self.hatches.close(number);
     }
 
     /// Notes an access in its cells. Whether some of them are synchronisation.
@@ -171,6 +237,16 @@ impl Sieve {
             // Neighbours mostly have the same history, and then the same future.
             let mut last = (0, 0);
             for (cell, word) in (start..).zip(words) {
+                let word = match Cell(*word).hatch_number() {
+                    Some(number) => {
+                        let hatch = self.hatches.at(number);
+                        if span.writes {
+                            hatch.given = None;
+                        }
+                        &mut hatch.cells[cell as usize % 2].0
+                    }
+                    None => word,
+                };
                 if *word == last.0 && last.1 != 0 {
                     *word = last.1;
                     continue;
@@ -186,7 +262,7 @@ impl Sieve {
                             Cell::plain(written, readers)
                         })
                     }
-                    State::Plain { .. } | State::Freed => None,
+                    State::Plain { .. } | State::Freed | State::Hatch(_) => None,
                     State::Suspect => Some(Cell::SUSPECT),
                     State::Sync(sync) => {
                         is_sync = true;
@@ -244,6 +320,7 @@ impl Sieve {
                 continue;
             }
             is_news = true;
+            self.close_hatch(granule);
             let number = number.unwrap_or_else(|| self.new_sync());
             self.sync[number as usize].add(new);
             for cell in cells_of_granule(granule).filter(|cell| mask_of(*cell) & new != 0) {
@@ -254,7 +331,9 @@ impl Sieve {
                         false
                     }
                     State::Sync(old) => old.has_history,
-                    State::Suspect | State::Plain { .. } => old != Cell::default() && mask_of(cell) & !new != 0,
+                    State::Suspect | State::Hatch(_) | State::Plain { .. } => {
+                        old != Cell::default() && mask_of(cell) & !new != 0
+                    }
                 };
                 self.cells.set(cell, Cell::sync(Sync { number, has_history }));
             }
@@ -279,7 +358,8 @@ impl Sieve {
             if shape.is_special {
                 break;
             }
-            if !self.note(shape, words, records.fs_base) {
+            // Who gives and takes what under locks depends on the order of accesses.
+            if self.hatches.is_holding() || !self.note(shape, words, records.fs_base) {
                 for template in records.patterns.templates(number) {
                     self.access(&template.access(words, records.fs_base));
                 }
@@ -329,7 +409,8 @@ impl Sieve {
     fn access(&mut self, access: &Access) {
         // Whether a site is of no concern is asked where its accesses would have an effect.
         let is_plain = access.kind != AccessKind::Atomic && self.sites.class(access.site) != SiteClass::Atomic;
-        if !(is_plain && self.cells.standing(&self.now, &span_of(access)) == Standing::Known) {
+        let is_known = || self.cells.standing(&self.now, &span_of(access)) == Standing::Known;
+        if !is_plain || self.is_handing(access) || !is_known() {
             self.look(access);
         }
     }
@@ -368,8 +449,12 @@ impl Sieve {
         for part in self.cells.known_parts(cells_of_granules(address, block.size)) {
             let sight = Sight { now: self.now.epoch, seen: self.threads.view(self.now.slot).seen };
             let mut ended = Vec::new();
+            let mut closed = Vec::new();
             for (cell, word) in part.clone().zip(self.cells.touch(part)) {
-                match Cell(*word).state() {
+                let number = Cell(*word).hatch_number();
+                closed.extend(number.filter(|number| closed.last() != Some(number)));
+                let known = number.map_or(Cell(*word), |number| self.hatches.at(number).cells[cell as usize % 2]);
+                match known.state() {
                     State::Plain { written, readers } => {
                         if !(sight.covers(written) && self.readers.are_seen(readers, &sight)) {
                             self.suspects.insert(granule_of(cell));
@@ -381,19 +466,27 @@ impl Sieve {
                         }
                         ended.push(sync.number);
                     }
-                    State::Suspect | State::Freed => {}
+                    State::Suspect | State::Freed | State::Hatch(_) => {}
                 }
                 *word = Cell::FREED.0;
             }
+            closed.into_iter().for_each(|number| self.hatches.close(number));
             ended.into_iter().for_each(|number| self.end_sync(number));
         }
     }
 
     fn clear(&mut self, address: u64, size: u64) {
         for part in self.cells.known_parts(cells_of_granules(address, size)) {
+            let mut closed = None;
             for cell in self.cells.take(part) {
-                if let State::Sync(sync) = cell.state() {
-                    self.end_sync(sync.number);
+                match cell.state() {
+                    State::Sync(sync) => self.end_sync(sync.number),
+                    // Both cells of a granule say so.
+                    State::Hatch(number) if closed != Some(number) => {
+                        self.hatches.close(number);
+                        closed = Some(number);
+                    }
+                    State::Hatch(_) | State::Plain { .. } | State::Suspect | State::Freed => {}
                 }
             }
         }
@@ -407,9 +500,9 @@ impl Sieve {
     }
 
     fn forget_lists(&mut self) {
-        let used = self.cells.iter().filter_map(|cell| match cell.state() {
+        let used = self.cells.iter().chain(self.hatches.cells()).filter_map(|cell| match cell.state() {
             State::Plain { readers, .. } => readers.list(),
-            State::Suspect | State::Freed | State::Sync(_) => None,
+            State::Suspect | State::Freed | State::Sync(_) | State::Hatch(_) => None,
         });
         self.readers.keep(used, self.cells.n_chunks() * LISTS_EACH);
         // Numbers of lists may come to stand for others.
@@ -421,7 +514,7 @@ impl Sieve {
 fn sync_number(cells: &mut Cells, granule: u64) -> Option<u32> {
     cells_of_granule(granule).find_map(|cell| match cells.get(cell).state() {
         State::Sync(sync) => Some(sync.number),
-        State::Plain { .. } | State::Suspect | State::Freed => None,
+        State::Plain { .. } | State::Suspect | State::Freed | State::Hatch(_) => None,
     })
 }
 
@@ -442,6 +535,7 @@ impl Listener for Sieve {
             None => self.learn(accesses),
             Some(slot) => {
                 self.enter(slot);
+                self.hatches.enter(thread);
                 accesses.iter().for_each(|access| self.access(access));
             }
         }
@@ -452,6 +546,7 @@ impl Listener for Sieve {
             None => self.pass_over(records),
             Some(slot) => {
                 self.enter(slot);
+                self.hatches.enter(thread);
                 self.read(records)
             }
         }
@@ -465,9 +560,13 @@ impl Listener for Sieve {
         let Some(slot) = self.slot(thread) else { return };
         match *event {
             Event::Created { child } => self.threads.create(slot, child),
-            Event::Ended => self.threads.end(slot, thread),
+            Event::Ended => {
+                self.threads.end(slot, thread);
+                self.hatches.ended(thread);
+            }
             Event::Joined { other } => self.threads.join(slot, other),
-            Event::Locked { .. } | Event::Unlocked { .. } if !self.locks_order => {}
+            Event::Locked { object, .. } if !self.locks_order => self.hatches.locked(thread, object),
+            Event::Unlocked { object, .. } if !self.locks_order => self.hatches.unlocked(thread, object),
             Event::Locked { object, mode, .. } => {
                 self.acquired(slot, object, mode);
                 self.threads.at(slot).locks.take(0, object, mode);
@@ -500,6 +599,7 @@ impl Listener for Sieve {
     fn site(&mut self, site: Site, pc: u64) {
         self.sites.name(site, pc);
         let length = self.orders.len().max(site.0 as usize + 1);
+        self.hatches.site(site.0 as usize, pc);
         self.orders.resize(length, false);
         self.orders[site.0 as usize] = !self.libraries.iter().any(|library| library.contains(&pc));
     }

@@ -84,8 +84,14 @@ impl Filter {
 
     #[inline]
     pub fn wants(&self, address: u64, size: u64) -> bool {
-        let last = address.saturating_add(size).saturating_sub(1) >> BLOCK_BITS;
-        (address >> BLOCK_BITS..=last).any(|block| self.blocks.has(block))
+        let last = address.saturating_add(size).saturating_sub(1);
+        let is_near = self.blocks.has(address >> BLOCK_BITS) || self.blocks.has(last >> BLOCK_BITS);
+        if size <= GRANULE_SIZE {
+            let [first, last] = [address, last].map(|address| address / GRANULE_SIZE);
+            return size != 0 && is_near && (self.granules.has(first) || self.granules.has(last));
+        }
+        let blocks = || address >> BLOCK_BITS..(last >> BLOCK_BITS) + 1;
+        (is_near || blocks().any(|block| self.blocks.has(block)))
             && granules(address, size).any(|(granule, _)| self.granules.has(granule))
     }
 }

@@ -181,6 +181,8 @@ pub struct Threads {
     /// By slot, less one.
     running: Vec<Running>,
     slots: FxHashMap<Thread, Slot>,
+    /// Who was asked for last.
+    latest: Option<(Thread, Slot)>,
     /// The clocks of threads when they ended.
     ends: FxHashMap<Thread, Moment>,
     /// Slots of ended threads whose end somebody has seen, the latest at the end.
@@ -193,11 +195,21 @@ pub struct Threads {
 
 impl Threads {
     /// The thread's slot. Nothing if there were too many at once.
+    #[inline]
     pub fn slot(&mut self, thread: Thread) -> Option<Slot> {
-        match self.slots.get(&thread) {
+        match self.latest {
+            Some((latest, slot)) if latest == thread => Some(slot),
+            _ => self.look_up(thread),
+        }
+    }
+
+    fn look_up(&mut self, thread: Thread) -> Option<Slot> {
+        let slot = match self.slots.get(&thread) {
             Some(&slot) => (slot != 0).then_some(slot),
             None => self.begin(thread, Seen::default(), None),
-        }
+        }?;
+        self.latest = Some((thread, slot));
+        Some(slot)
     }
 
     #[inline]
@@ -303,6 +315,7 @@ impl Threads {
         let new = self.running.len() as Slot + 1;
         self.running.push(Running { locks, ..Running::new(new, thread, seen) });
         self.slots.insert(thread, new);
+        self.latest = None;
         new
     }
 

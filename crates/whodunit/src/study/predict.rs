@@ -2,8 +2,10 @@
 
 use super::Student;
 use super::races::{Classes, Once};
-use analysis::predict::{self, Detector, Exploration, Explored, Libraries, MOST_MEMORY, Method, UseSeeker};
-use analysis::races::{Sieve, Sieved};
+use analysis::predict::{
+    self, Detector, Exploration, Explored, HandOverCheck, Libraries, MOST_MEMORY, Method, UseSeeker,
+};
+use analysis::races::{HandOvers, Sieve, Sieved};
 use engine::{Chosen, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -26,9 +28,22 @@ pub struct Subject {
     pub watched: u64,
 }
 
-pub fn sieve(known: Known) -> impl Student {
+/// With these hand-overs, or to look for some.
+pub fn sieve(known: Known, trusted: Option<HandOvers>) -> impl Student {
     let sieve = predict::sieve(known.classes.classify(), known.libraries, MOST_MEMORY);
+    let sieve = match trusted {
+        Some(trusted) => sieve.with_hand_overs(trusted),
+        None => sieve,
+    };
     Once::new(sieve, |sieve: Sieve| json!(sieve.into_sieved()))
+}
+
+/// Which of these instructions hand over nothing but pointers: they are all that has to be told.
+pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
+    let check = HandOverCheck::new(hand_overs);
+    let instructions = check.instructions();
+    let student = Once::new(check, |check: HandOverCheck| json!(check.into_trusted()));
+    (student, Chosen { instructions, others: Wanted::COUNTS })
 }
 
 pub fn explore(sieved: Sieved, known: Known) -> impl Student {

@@ -31,6 +31,8 @@ pub enum State {
     Freed,
     /// Some of it is synchronisation memory.
     Sync(Sync),
+    /// Something may be handed over through its granule: what else is known is there, by this number.
+    Hatch(u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +48,7 @@ const SUSPECT: u32 = (LAST_SLOT as u32 + 1) << 20;
 const FREED: u32 = SUSPECT + 1;
 const SYNC: u32 = SUSPECT + 2;
 const SYNC_WITH_HISTORY: u32 = SUSPECT + 3;
+const HATCH: u32 = SUSPECT + 4;
 
 impl Cell {
     pub const SUSPECT: Cell = Cell((SUSPECT as u64) << 32);
@@ -61,12 +64,23 @@ impl Cell {
         Cell(u64::from(upper) << 32 | u64::from(sync.number))
     }
 
+    pub fn hatch(number: u32) -> Cell {
+        Cell(u64::from(HATCH) << 32 | u64::from(number))
+    }
+
+    /// The number of the hatch that it is in.
+    #[inline]
+    pub fn hatch_number(self) -> Option<u32> {
+        ((self.0 >> 32) as u32 == HATCH).then_some(self.0 as u32)
+    }
+
     #[inline]
     pub fn state(self) -> State {
         let (upper, lower) = ((self.0 >> 32) as u32, self.0 as u32);
         match upper {
             SUSPECT => State::Suspect,
             FREED => State::Freed,
+            HATCH => State::Hatch(lower),
             SYNC | SYNC_WITH_HISTORY => State::Sync(Sync { number: lower, has_history: upper == SYNC_WITH_HISTORY }),
             _ => State::Plain { written: Epoch(upper), readers: Epoch(lower) },
         }
@@ -239,6 +253,13 @@ impl Cells {
             self.unwatched += 1;
         }
         cells
+    }
+
+    /// Whether anything is remembered of a cell.
+    pub fn is_watched(&mut self, cell: u64) -> bool {
+        let upper = cell >> CHUNK_BITS;
+        let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
+        (if known == upper { number } else { self.look_up(upper) }) != UNWATCHED
     }
 
     pub fn get(&mut self, cell: u64) -> Cell {

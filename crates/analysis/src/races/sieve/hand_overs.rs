@@ -1,0 +1,208 @@
+//! What threads hand to each other under locks: who reads a pointer under a lock that its writer held, as with a queue, depends on
+//! all that the writer did before.
+//!
+//! The stream has no values here. So a first sieve only notes which instructions read and write what has the size of a pointer in
+//! this way. A [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them read nothing but pointers, and to a second
+//! sieve these order what follows.
+
+use super::super::clock::Moment;
+use super::super::shadow::GRANULE_SIZE;
+use super::cells::Cell;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use trace::stream::{Access, AccessKind, Thread};
+
+/// So many hatches at most: their numbers must not be taken for epochs.
+const MOST_HATCHES: usize = (1 << 20) - 1;
+
+/// Locks that a thread holds.
+pub type Holding = Arc<Vec<u64>>;
+
+/// Instructions that hand something over.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct HandOvers {
+    /// They read what others had written under the same lock.
+    pub readers: BTreeSet<u64>,
+    /// They wrote what may be such things under locks.
+    pub writers: BTreeSet<u64>,
+}
+
+/// Who wrote last, holding which locks, and what it had done by then.
+pub struct Given {
+    pub thread: Thread,
+    holding: Holding,
+    /// Nothing while it is only looked who gives and takes.
+    moment: Option<Moment>,
+}
+
+impl Given {
+    fn shares_lock(&self, holding: &[u64]) -> bool {
+        holding.iter().any(|object| self.holding.contains(object))
+    }
+}
+
+/// Memory that something may be handed over through: a granule.
+#[derive(Default)]
+pub struct Hatch {
+    /// What its cells would be without it.
+    pub cells: [Cell; 2],
+    pub given: Option<Given>,
+}
+
+#[derive(Default)]
+enum Seeking {
+    /// Nothing is handed over.
+    #[default]
+    Off,
+    /// Which instructions may hand over something is to be found out.
+    Any,
+    /// These do.
+    Only(HandOvers),
+}
+
+/// Keeps the hatches of a sieve.
+#[derive(Default)]
+pub struct Hatches {
+    seeking: Seeking,
+    /// Of each site, whether it takes or gives: whether it has been seen to, or is trusted to.
+    takes: Vec<bool>,
+    gives: Vec<bool>,
+    /// By thread.
+    holding: Vec<Holding>,
+    /// The thread that is running, and whether it holds a lock.
+    running: Thread,
+    is_holding: bool,
+    hatches: Vec<Hatch>,
+    free: Vec<u32>,
+}
+
+impl Hatches {
+    /// Looks for instructions that may hand over something.
+    pub fn seeking() -> Hatches {
+        Hatches { seeking: Seeking::Any, ..Hatches::default() }
+    }
+
+    /// What these instructions hand over orders what follows.
+    pub fn of(trusted: HandOvers) -> Hatches {
+        Hatches { seeking: Seeking::Only(trusted), ..Hatches::default() }
+    }
+
+    pub fn site(&mut self, site: usize, pc: u64) {
+        let length = self.takes.len().max(site + 1);
+        self.takes.resize(length, false);
+        self.gives.resize(length, false);
+        if let Seeking::Only(HandOvers { readers, writers }) = &self.seeking {
+            self.takes[site] = readers.contains(&pc);
+            self.gives[site] = writers.contains(&pc);
+        }
+    }
+
+    pub fn locked(&mut self, thread: Thread, object: u64) {
+        if !matches!(self.seeking, Seeking::Off) {
+            let length = self.holding.len().max(thread as usize + 1);
+            self.holding.resize_with(length, Holding::default);
+            Arc::make_mut(&mut self.holding[thread as usize]).push(object);
+        }
+    }
+
+    pub fn unlocked(&mut self, thread: Thread, object: u64) {
+        let Some(holding) = self.holding.get_mut(thread as usize) else { return };
+        if let Some(position) = holding.iter().rposition(|held| *held == object) {
+            Arc::make_mut(holding).remove(position);
+        }
+    }
+
+    pub fn ended(&mut self, thread: Thread) {
+        self.holding.get_mut(thread as usize).into_iter().for_each(|holding| *holding = Holding::default());
+    }
+
+    /// A thread is running.
+    #[inline]
+    pub fn enter(&mut self, thread: Thread) {
+        self.running = thread;
+        self.is_holding = self.holding.get(thread as usize).is_some_and(|holding| !holding.is_empty());
+    }
+
+    #[inline]
+    pub fn is_holding(&self) -> bool {
+        self.is_holding
+    }
+
+    /// Whether an access may give or take something.
+    #[inline]
+    pub fn is_handing(&self, access: &Access) -> bool {
+        self.is_holding
+            && matches!(access.kind, AccessKind::Read | AccessKind::Write)
+            && u64::from(access.size) == GRANULE_SIZE
+            && access.address.is_multiple_of(GRANULE_SIZE)
+    }
+
+    /// What the running thread takes by a read, if another has given it.
+    pub fn take(&mut self, number: u32, site: usize) -> Option<&Moment> {
+        let given = self.hatches[number as usize].given.as_ref()?;
+        let holding = self.holding.get(self.running as usize)?;
+        if given.thread == self.running || !given.shares_lock(holding) {
+            return None;
+        }
+        if matches!(self.seeking, Seeking::Any) {
+            self.takes[site] = true;
+        }
+        given.moment.as_ref().filter(|_| self.takes[site])
+    }
+
+    /// Whether what a site writes is given to others.
+    pub fn gives(&self, site: usize) -> bool {
+        matches!(self.seeking, Seeking::Any) || self.gives[site]
+    }
+
+    /// Whether what is given orders what follows.
+    pub fn orders(&self) -> bool {
+        matches!(self.seeking, Seeking::Only(_))
+    }
+
+    /// The running thread has written what others may take.
+    pub fn give(&mut self, number: u32, site: usize, moment: Option<Moment>) {
+        self.gives[site] = true;
+        let holding = self.holding.get(self.running as usize).cloned().unwrap_or_default();
+        self.hatches[number as usize].given = Some(Given { thread: self.running, holding, moment });
+    }
+
+    /// The number of a new one, unless there are too many.
+    pub fn open(&mut self, cells: [Cell; 2]) -> Option<u32> {
+        let hatch = Hatch { cells, given: None };
+        if let Some(number) = self.free.pop() {
+            self.hatches[number as usize] = hatch;
+            return Some(number);
+        }
+        (self.hatches.len() < MOST_HATCHES).then(|| {
+            self.hatches.push(hatch);
+            self.hatches.len() as u32 - 1
+        })
+    }
+
+    pub fn at(&mut self, number: u32) -> &mut Hatch {
+        &mut self.hatches[number as usize]
+    }
+
+    /// No cell has this number any more.
+    pub fn close(&mut self, number: u32) {
+        self.hatches[number as usize] = Hatch::default();
+        self.free.push(number);
+    }
+
+    /// What the cells of all hatches would be.
+    pub fn cells(&self) -> impl Iterator<Item = Cell> {
+        self.hatches.iter().flat_map(|hatch| hatch.cells)
+    }
+
+    pub fn into_hand_overs(self, place: impl Fn(u32) -> u64) -> HandOvers {
+        let pcs = |sites: &[bool]| {
+            let known = (0..).zip(sites).filter(|(_, is_one)| **is_one);
+            known.map(|(site, _)| place(site)).collect()
+        };
+        let readers: BTreeSet<u64> = pcs(&self.takes);
+        let writers = if readers.is_empty() { BTreeSet::new() } else { pcs(&self.gives) };
+        HandOvers { readers, writers }
+    }
+}
