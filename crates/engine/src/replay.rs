@@ -8,6 +8,7 @@
 mod answers;
 mod awaited;
 mod calls;
+mod channels;
 mod closely;
 mod compare;
 mod course;

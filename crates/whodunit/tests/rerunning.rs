@@ -25,6 +25,7 @@ mod rerunning {
     mod place;
     mod programs;
     mod schedules;
+    mod servers;
     mod suppressing;
     mod ways;
 }

@@ -4,9 +4,11 @@
 //! answered while the thread's calls are those that were recorded; the first that is not ends that. Calls that only ask
 //! for facts (times, limits, what a descriptor is), and output, are kept apart: they may come more or less often than they did.
 //!
-//! What it may get wrong: data that one thread of the program sends to another through a pipe or socket come when they
-//! are asked for, sent or not.
+//! What comes through sockets is nobody's own (`channels/inputs`), and what threads send to each other is no answer at all.
 
+use super::channels::inputs::Inputs;
+use super::channels::tail::Tail;
+use super::channels::{is_about_descriptor, is_poll};
 use super::drained::Unread;
 use crate::kernel::Arguments;
 use std::collections::{BTreeMap, VecDeque};
@@ -58,12 +60,14 @@ pub struct Answers {
     pub next_descriptor: u64,
     pub next_thread: u32,
     pub next_tid: u32,
-    /// Signals came that no instruction raised.
-    pub awaits_signals: bool,
     /// Memory is laid out anew: a pointer may be any other.
     pub is_relaid: bool,
     /// What threads that no longer do as recorded would still have read.
     pub unread: Unread,
+    /// What comes through sockets, and signals.
+    pub inputs: Inputs,
+    /// Descriptors that were recorded, of what has other ones in this run.
+    renamed: BTreeMap<u64, u64>,
 }
 
 #[derive(Default)]
@@ -93,8 +97,8 @@ impl Answers {
         self.next_tid = self.next_tid.max(tid.saturating_add(1));
     }
 
-    /// Reads all that is left. Files that are named there go to `learn`.
-    pub fn read(&mut self, cursor: &mut Cursor, mut learn: impl FnMut(&trace::event::File<'_>)) {
+    /// Reads all that is left. Files that are named there go to `learn`, and what `tail` takes is no thread's own.
+    pub fn read(&mut self, cursor: &mut Cursor, tail: &mut Tail, mut learn: impl FnMut(&trace::event::File<'_>)) {
         while let Some(record) = cursor.next() {
             match &record.event {
                 Event::File(file) => learn(file),
@@ -113,18 +117,20 @@ impl Answers {
                 }
                 // Memory before these is no call's.
                 Event::Signal(signal) => {
-                    self.awaits_signals |= signal.place != SignalPlace::AtInstruction;
+                    if signal.place != SignalPlace::AtInstruction {
+                        tail.hear_signal(&mut self.inputs, signal.thread, signal.info);
+                    }
                     self.script(signal.thread).memory.clear();
                 }
                 Event::ThreadEnd(end) => self.script(end.thread).memory.clear(),
                 Event::Registers(registers) => self.script(registers.thread).memory.clear(),
-                Event::Call(call) => self.take(call),
+                Event::Call(call) => self.take(call, record.number, tail),
                 _ => {}
             }
         }
     }
 
-    fn take(&mut self, call: &Call<'_>) {
+    fn take(&mut self, call: &Call<'_>, position: u64, tail: &mut Tail) {
         let script = self.threads.entry(call.thread).or_default();
         let (memory, maps) = (std::mem::take(&mut script.memory), std::mem::take(&mut script.maps));
         let Some(arguments) = call.arguments else { return };
@@ -132,6 +138,9 @@ impl Answers {
         answer.memory.splice(..0, memory);
         answer.maps = maps;
         self.next_descriptor = self.next_descriptor.max(highest_descriptor(call, arguments) + 1);
+        if tail.hear(&mut self.inputs, position, call.thread, &answer) {
+            return;
+        }
         match subject(answer.number, arguments) {
             Some(subject) => {
                 self.facts.entry(subject).or_insert_with(|| answer.clone());
@@ -148,14 +157,59 @@ impl Answers {
 
     /// The recorded answer to a call that asks the outside world, if the thread still does as recorded.
     pub fn outside(&mut self, thread: u32, number: u64, arguments: &Arguments) -> Option<Answer> {
+        let next = self.next(thread, number, arguments);
         let script = self.threads.get_mut(&thread)?;
-        let is_relaid = self.is_relaid;
-        let matches = script.outside.front().is_some_and(|answer| is_same(answer, number, arguments, is_relaid));
-        if !matches {
-            self.unread.keep(std::mem::take(&mut script.outside));
-            return None;
+        match next {
+            Some(next) => {
+                script.outside.drain(..next);
+                script.outside.pop_front()
+            }
+            None => {
+                self.unread.keep(std::mem::take(&mut script.outside));
+                None
+            }
         }
-        script.outside.pop_front()
+    }
+
+    /// Which of a thread's answers is the one to a call. Waits for descriptors in between may have been answered by the run.
+    fn next(&self, thread: u32, number: u64, arguments: &Arguments) -> Option<usize> {
+        let outside = &self.threads.get(&thread)?.outside;
+        let is_it = |answer: &Answer| is_same(answer, number, &self.as_recorded(number, arguments), self.is_relaid);
+        let next = outside.iter().position(|answer| is_it(answer) || !is_poll(answer.number))?;
+        is_it(&outside[next]).then_some(next)
+    }
+
+    /// A call with the descriptor that it would have had when it was recorded.
+    fn as_recorded(&self, number: u64, arguments: &Arguments) -> Arguments {
+        let mut arguments = *arguments;
+        if is_about_descriptor(number)
+            && let Some((recorded, _)) = self.renamed.iter().find(|(_, now)| **now == arguments[0])
+        {
+            arguments[0] = *recorded;
+        }
+        arguments
+    }
+
+    /// What was recorded under a descriptor has another one now.
+    pub fn rename(&mut self, recorded: u64, now: u64) {
+        self.renamed.remove(&recorded);
+        if recorded != now {
+            self.renamed.insert(recorded, now);
+        }
+    }
+
+    /// Whether the recording answers a call of a thread.
+    pub fn has_next(&self, thread: u32, number: u64, arguments: &Arguments) -> bool {
+        self.next(thread, number, arguments).is_some()
+    }
+
+    /// Whether anybody has more to read from a descriptor.
+    pub fn has_input(&self, descriptor: u64) -> bool {
+        let reads = |answer: &Answer| {
+            let is_read = matches!(answer.number as i64, libc::SYS_read | libc::SYS_recvfrom | libc::SYS_recvmsg);
+            is_read && answer.arguments[0] == descriptor && answer.result > 0
+        };
+        self.unread.has(descriptor) || self.threads.values().any(|script| script.outside.iter().any(reads))
     }
 
     /// What the thread was answered next, or what anybody was answered last.

@@ -44,7 +44,10 @@ impl Run<'_> {
             libc::SYS_exit_group => self.conclude(Ending::Exited(first as i32 & 0xff)),
             libc::SYS_tgkill | libc::SYS_tkill | libc::SYS_kill => self.send(pending),
             libc::SYS_rt_sigreturn => self.return_from_handler(),
-            _ => Reply::Result(self.carry_out_quietly(pending)),
+            _ => match self.on_channel(pending) {
+                Some(reply) => reply,
+                None => Reply::Result(self.carry_out_quietly(pending)),
+            },
         }
     }
 
@@ -140,12 +143,24 @@ impl Run<'_> {
     }
 
     /// Gives a recorded answer.
-    fn apply(&mut self, answer: &Answer, pending: Pending) -> i64 {
+    pub(super) fn apply(&mut self, answer: &Answer, pending: Pending) -> i64 {
         let Pending { number, arguments } = pending;
+        let result = match u64::try_from(answer.result) {
+            Ok(recorded) if makes_descriptor(number) => {
+                let descriptor = self.unused_descriptor(recorded);
+                self.kept.answers.rename(recorded, descriptor);
+                descriptor as i64
+            }
+            _ => answer.result,
+        };
         for (address, bytes) in &answer.memory {
             let _ = store(self.engine, answer.moved(*address, &arguments), bytes);
         }
-        self.kept.descriptors.note(number, &arguments, answer.result);
+        self.kept.descriptors.note(number, &arguments, result);
+        if number as i64 == libc::SYS_socket && result >= 0 {
+            let source = self.kept.answers.inputs.claim(answer.result as u64);
+            self.kept.descriptors.set_source(result as u64, source);
+        }
         if number as i64 == libc::SYS_clock_gettime
             && let Some((_, bytes)) = answer.memory.first()
         {
@@ -154,7 +169,7 @@ impl Run<'_> {
         if number as i64 == libc::SYS_mmap && !answer.maps.is_empty() {
             return self.map_file(answer, pending);
         }
-        answer.result
+        result
     }
 
     /// Maps a file that the recording knows, where it was if there is room.
@@ -228,7 +243,7 @@ impl Run<'_> {
             | libc::SYS_fchmod
             | libc::SYS_fchown
             | libc::SYS_sched_setaffinity => Some(0),
-            _ => self.drained(pending).or_else(|| self.by_name(pending)),
+            _ => self.make_channel(pending).or_else(|| self.drained(pending)).or_else(|| self.by_name(pending)),
         })?;
         self.kept.descriptors.note(number, &arguments, result);
         Some(result)
@@ -276,6 +291,23 @@ impl Run<'_> {
         self.tell_thread_end(status);
         Reply::Ended
     }
+}
+
+/// Calls whose result is a new descriptor.
+fn makes_descriptor(number: u64) -> bool {
+    matches!(
+        number as i64,
+        libc::SYS_open
+            | libc::SYS_openat
+            | libc::SYS_creat
+            | libc::SYS_socket
+            | libc::SYS_epoll_create
+            | libc::SYS_epoll_create1
+            | libc::SYS_eventfd
+            | libc::SYS_eventfd2
+            | libc::SYS_timerfd_create
+            | libc::SYS_memfd_create
+    )
 }
 
 fn is_output(number: u64) -> bool {

@@ -37,6 +37,10 @@ pub enum Status {
     Sleeping {
         until: u64,
     },
+    /// For descriptors; it makes its call again when that can end.
+    Events {
+        deadline: Option<u64>,
+    },
     Held {
         hold: usize,
         since: u64,
@@ -58,6 +62,12 @@ pub struct Free {
     pub futexes: Futexes,
     /// What has come for threads and was not delivered yet, the oldest first.
     pub signals: BTreeMap<u32, Vec<i32>>,
+    /// When waits for descriptors end that have begun, by thread.
+    pub deadlines: BTreeMap<u32, Option<u64>>,
+    /// How often everybody has slept since input was last taken.
+    pub n_idle: u32,
+    /// How many waits for descriptors have lasted for as long as they may since then.
+    pub n_late: u32,
     /// Nanoseconds since the recording was left.
     pub time: u64,
     pub overlay: Overlay,
@@ -85,6 +95,9 @@ impl Free {
             statuses: BTreeMap::new(),
             futexes: Futexes::default(),
             signals: BTreeMap::new(),
+            deadlines: BTreeMap::new(),
+            n_idle: 0,
+            n_late: 0,
             time: 0,
             overlay: Overlay::new(first_descriptor),
             random: Rng::new(leaving.event),
@@ -193,6 +206,7 @@ impl Run<'_> {
         let current = self.machine.current;
         match reply {
             Reply::Result(result) => {
+                self.free.deadlines.remove(&current);
                 self.tell_call(pending, result, &before);
                 self.context.gpr[RAX] = result as u64;
                 self.scrutiny.called(current, pending.number, pending.arguments, result);
@@ -367,6 +381,7 @@ impl Run<'_> {
             match self.free.statuses.get(&facts.id.0) {
                 Some(Status::Futex { address, .. }) => facts.state = format!("waiting for the futex at {address:#x}"),
                 Some(Status::Sleeping { .. }) => facts.state = "sleeping".to_owned(),
+                Some(Status::Events { .. }) => facts.state = "waiting for input".to_owned(),
                 Some(Status::Held { .. }) => facts.state = "held by the plan".to_owned(),
                 _ => {}
             }

@@ -1,16 +1,18 @@
 //! What following a recording shows that a free run needs: who wants what done at its end, signals, clocks, output.
 
 use super::answers::Answers;
+use super::channels::tail::waits_for_events;
 use super::descriptors::Descriptors;
 use super::machine::Pending;
 use super::outcome::Written;
+use super::waits::shown;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::journal::GuestMemory;
 use crate::kernel;
 use crate::signals::{Action, UNBLOCKABLE};
 use guest::effects;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::event::{Call, Event, Identity};
 
 /// What belongs to a thread besides its registers.
@@ -63,6 +65,8 @@ pub struct Kept {
     pub kernel: String,
     /// When the recording was begun, in nanoseconds since 1970.
     pub began: u64,
+    /// Threads that have been waiting for events.
+    pub waiters: BTreeSet<u32>,
 }
 
 impl Kept {
@@ -88,6 +92,7 @@ impl Kept {
                 self.answers.note(call);
                 self.call(engine, context, call);
             }
+            Event::Fork(_) => self.descriptors.share(),
             _ => {}
         }
     }
@@ -120,6 +125,13 @@ impl Kept {
         let [first, second, ..] = arguments;
         match i64::from(call.number) {
             libc::SYS_set_tid_address => self.thread(call.thread).clear_tid = first,
+            _ if waits_for_events(u64::from(call.number)) && call.result > 0 => {
+                self.waiters.insert(call.thread);
+            }
+            libc::SYS_timerfd_settime if call.result == 0 => {
+                let clocks = &self.clocks;
+                self.descriptors.set_timer(&arguments, |clock| shown(clocks, clock));
+            }
             libc::SYS_set_robust_list if call.result == 0 => self.thread(call.thread).robust_list = first,
             libc::SYS_rt_sigprocmask if call.result == 0 => {
                 let mask = &mut self.thread(call.thread).signal_mask;

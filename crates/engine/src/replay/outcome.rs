@@ -44,6 +44,8 @@ pub enum Ending {
     Deadlock,
     /// The plan's limit was reached.
     Limit,
+    /// All that was recorded has come from outside, and the program waits for more.
+    OutOfInput,
     /// The program asks something of the outside that the recording does not answer.
     Needs(String),
     /// Where the plan says.

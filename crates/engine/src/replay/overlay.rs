@@ -1,7 +1,7 @@
 //! Files that a free run opens by itself: for reading as they are, for writing as a copy in memory that nobody else
 //! ever sees. Files that the recording has opened are read on from disk, as long as they are what they were.
 
-use super::descriptors::Target;
+use super::descriptors::{Target, is_made_up};
 use super::free::Run;
 use super::machine::Pending;
 use crate::kernel;
@@ -9,7 +9,7 @@ use crate::syscalls::{self, error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -79,7 +79,7 @@ impl Overlay {
     }
 
     /// The number of the next descriptor that the run itself opens.
-    fn next_descriptor(&mut self) -> u64 {
+    pub fn next_descriptor(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
@@ -114,6 +114,16 @@ impl Overlay {
         let descriptor = self.next_descriptor();
         self.open.insert(descriptor, file);
         Ok(Ok(descriptor))
+    }
+
+    /// A file that holds what another one did when it was last read.
+    fn open_content(&mut self, content: &[u8]) -> io::Result<u64> {
+        let mut file = File::from(kernel::new_memory_file()?);
+        file.write_all(content)?;
+        file.seek(SeekFrom::Start(0))?;
+        let descriptor = self.next_descriptor();
+        self.open.insert(descriptor, file);
+        Ok(descriptor)
     }
 
     /// A copy of a file in memory.
@@ -156,7 +166,11 @@ impl Run<'_> {
         let name = kernel::read_string(path, 4096).ok()?;
         let folder = if pending.number as i64 == libc::SYS_open { libc::AT_FDCWD as u64 } else { first };
         let path = self.kept.descriptors.resolve(folder, &name)?;
-        let special = [b"/proc/".as_slice(), b"/dev/", b"/sys/"].iter().any(|folder| path.starts_with(folder));
+        if is_made_up(&path) {
+            let content = self.kept.descriptors.contents.get(&path)?;
+            return self.free.overlay.open_content(content).ok().map(|descriptor| descriptor as i64);
+        }
+        let special = path.starts_with(b"/dev/");
         let opened = (!special).then(|| self.free.overlay.open(&path, flags as i32).ok()).flatten()?;
         Some(opened.map_or_else(error, |descriptor| descriptor as i64))
     }

@@ -35,6 +35,12 @@ impl Run<'_> {
             _ => (self.thread_for(first, second as i32), second as i32),
         };
         let Some(target) = target.filter(|_| (0..=64).contains(&signal)) else { self.needs(pending) };
+        self.raise(target, signal);
+        Reply::Result(0)
+    }
+
+    /// A signal has come for a thread.
+    pub fn raise(&mut self, target: u32, signal: i32) {
         let action = self.engine.world().actions(self.context).get(signal);
         let deadly = matches!(default_action(signal), DefaultAction::Terminate | DefaultAction::Crash);
         match () {
@@ -46,7 +52,6 @@ impl Run<'_> {
             () if deadly => self.conclude(Ending::Killed { signal, address: None }),
             () => {}
         }
-        Reply::Result(0)
     }
 
     fn blocks(&self, thread: u32, signal: i32) -> bool {
@@ -64,9 +69,11 @@ impl Run<'_> {
 
     /// A thread that waits does so no more if a signal has come for it.
     pub fn interrupt(&mut self, thread: u32) {
-        let waits = matches!(self.free.statuses.get(&thread), Some(Status::Futex { .. } | Status::Sleeping { .. }));
+        let status = self.free.statuses.get(&thread);
+        let waits = matches!(status, Some(Status::Futex { .. } | Status::Sleeping { .. } | Status::Events { .. }));
         if waits && self.signal_for(thread).is_some() {
             self.free.futexes.forget(thread);
+            self.free.deadlines.remove(&thread);
             self.forget_call(thread);
             self.free.statuses.insert(thread, Status::Runnable { result: Some(error(libc::EINTR)) });
         }

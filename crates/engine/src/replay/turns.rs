@@ -39,8 +39,8 @@ impl Run<'_> {
             let threads = self.free.statuses.iter().filter(|(_, status)| is_runnable(status));
             let runnable: Vec<ThreadId> = threads.map(|(&thread, _)| ThreadId(thread)).collect();
             if runnable.is_empty() {
-                if !self.pass_time() {
-                    self.conclude_deadlock();
+                if !self.hasten_input() && !self.pass_time() && !self.last_input() {
+                    self.conclude_standstill();
                 }
                 continue;
             }
@@ -72,11 +72,28 @@ impl Run<'_> {
                     ended.push((thread, Some(error(libc::ETIMEDOUT))));
                 }
                 Status::Sleeping { until } if until <= time => ended.push((thread, Some(0))),
+                Status::Events { deadline } if deadline.is_some_and(|deadline| deadline <= time) => {
+                    ended.push((thread, None));
+                }
+                Status::Events { .. } if self.call_of(thread).is_none_or(|pending| self.would_end(pending)) => {
+                    ended.push((thread, None));
+                }
                 Status::Held { since, .. } if spent - since > patience => ended.push((thread, None)),
                 _ => {}
             }
         }
+        let is_late = |thread: &u32| {
+            let status = self.free.statuses.get(thread);
+            matches!(status, Some(Status::Events { deadline: Some(deadline) }) if *deadline <= time)
+        };
+        if ended.iter().any(|(thread, _)| is_late(thread)) {
+            self.input_is_late();
+        }
         for (thread, result) in ended {
+            // A signal that came late has ended its wait.
+            if matches!(self.free.statuses.get(&thread), Some(Status::Runnable { .. })) {
+                continue;
+            }
             if let Some(Status::Held { hold, .. }) = self.free.statuses.get(&thread) {
                 self.give_up(thread, *hold, TOO_LONG);
             }
@@ -89,11 +106,9 @@ impl Run<'_> {
     }
 
     /// Nobody can ever run again, unless somebody outside has a say.
-    fn conclude_deadlock(&mut self) -> ! {
-        if self.kept.answers.awaits_signals {
-            self.conclude(Ending::Needs("a signal from outside, as came when it was recorded".to_owned()));
-        }
-        self.conclude(Ending::Deadlock)
+    fn conclude_standstill(&mut self) -> ! {
+        let ending = if self.waits_for_outside() { Ending::OutOfInput } else { Ending::Deadlock };
+        self.conclude(ending)
     }
 
     /// A call that would be made again has its result.
@@ -107,14 +122,20 @@ impl Run<'_> {
 
     /// Nobody can run: lets time pass to the first deadline, or lets a held thread go. False if there is neither.
     fn pass_time(&mut self) -> bool {
-        let deadline = |status: &Status| match *status {
+        let deadline = |(thread, status): (&u32, &Status)| match *status {
             Status::Futex { deadline, .. } => deadline,
             Status::Sleeping { until } => Some(until),
+            Status::Events { deadline } => {
+                let timer = self.call_of(*thread).and_then(|pending| self.next_timer(pending));
+                [deadline, timer].into_iter().flatten().min()
+            }
             Status::Runnable { .. } | Status::Held { .. } => None,
         };
-        if let Some(first) = self.free.statuses.values().filter_map(deadline).min() {
+        let first = self.free.statuses.iter().filter_map(deadline).min();
+        if let Some(first) = first.filter(|_| !self.is_idle()) {
             self.free.time = self.free.time.max(first);
             self.free.spent += IDLENESS;
+            self.free.n_idle += 1;
             return true;
         }
         let held = self.free.statuses.iter().find_map(|(&thread, status)| match *status {
@@ -123,6 +144,7 @@ impl Run<'_> {
         });
         if let Some((thread, hold)) = held {
             self.give_up(thread, hold, "nothing else could run");
+            self.free.n_idle = 0;
             self.free.statuses.insert(thread, Status::Runnable { result: None });
         }
         held.is_some()

@@ -6,6 +6,7 @@ use super::kept::nanoseconds;
 use super::machine::Pending;
 use crate::kernel;
 use crate::syscalls::error;
+use std::collections::BTreeMap;
 
 const FUTEX_LOCK_PI2: i32 = 13;
 const ANY: u32 = u32::MAX;
@@ -18,10 +19,15 @@ const LONGEST_LIST: usize = 2048;
 /// A wait that is to begin: futex, bitset and deadline; or the result of one that does not.
 type Wait = Result<(u64, u32, Option<u64>), i64>;
 
+/// What a clock showed when the recording was left.
+pub fn shown(clocks: &BTreeMap<u64, u64>, clock: u64) -> u64 {
+    clocks.get(&clock).copied().unwrap_or(UNKNOWN_TIME)
+}
+
 impl Run<'_> {
     /// What a clock shows.
     pub fn clock(&self, clock: u64) -> u64 {
-        self.kept.clocks.get(&clock).copied().unwrap_or(UNKNOWN_TIME).saturating_add(self.free.time)
+        shown(&self.kept.clocks, clock).saturating_add(self.free.time)
     }
 
     /// A recorded answer tells the time; clocks never go back.

@@ -1,5 +1,6 @@
 //! Where a replay meets its plan: following until the plan acts, leaving, and from then on the free run.
 
+use super::channels::tail::Tail;
 use super::course::{Course, Due};
 use super::free::{Free, Run, end};
 use super::kept::{Kept, sent_at};
@@ -202,12 +203,18 @@ impl State {
         let Some(what_if) = &mut self.what_if else { return };
         let files = &mut self.machine.files;
         let retelling = &mut what_if.retelling;
-        what_if.kept.answers.read(&mut self.cursor, |file| {
+        let Kept { answers, descriptors, waiters, identity, .. } = &mut what_if.kept;
+        answers.inputs = descriptors.sources();
+        let mut tail = Tail::new(descriptors.kinds(), waiters, identity.pid);
+        answers.read(&mut self.cursor, &mut tail, |file| {
             files.learn(file);
             if let Some(retelling) = retelling {
                 retelling.follow(&Event::File(*file));
             }
         });
+        // What has been read already is nearer to what would be read now.
+        tail.contents.append(&mut descriptors.contents);
+        descriptors.contents = tail.contents;
         what_if.free = Some(Free::new(leaving, what_if.kept.answers.next_descriptor.max(3)));
         if let Some(mut run) = self.free_run(engine, context) {
             run.begin();

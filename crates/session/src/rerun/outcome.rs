@@ -160,6 +160,8 @@ pub enum Ending {
     Deadlock {},
     /// The limit of events was reached.
     Limit {},
+    /// All that was recorded has come from outside, and the program waits for more.
+    OutOfInput {},
     /// The program needs something of the outside that the recording does not tell.
     LeftTheRecording {
         needs: String,
@@ -218,6 +220,6 @@ impl Outcome {
     /// Whether the run ended as programs should, or where it was to.
     pub fn is_good(&self) -> bool {
         let is_broken = self.relaid.as_ref().is_some_and(|relaid| !relaid.broken.is_empty());
-        matches!(self.ending, Ending::Exited { status: 0 } | Ending::Stopped {}) && !is_broken
+        matches!(self.ending, Ending::Exited { status: 0 } | Ending::OutOfInput {} | Ending::Stopped {}) && !is_broken
     }
 }

@@ -159,7 +159,9 @@ impl<'a> Trials<'a> {
     /// Whether a run has failed; nothing if that cannot be told.
     fn has_failed(&self, outcome: &Outcome) -> Option<bool> {
         match (&outcome.ending, &self.case.ground) {
-            (Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::Stopped {}, _) => None,
+            (Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::OutOfInput {} | Ending::Stopped {}, _) => {
+                None
+            }
             (Ending::Killed { .. } | Ending::Deadlock {}, Some(_)) => Some(true),
             (Ending::Exited { status }, Some(ground)) => {
                 if *status == 0 {

@@ -193,7 +193,10 @@ fn verdict(kind: Kind, good: &Outcome, outcome: &Outcome) -> Verdict {
 /// Whether a run came to an end of its own, after it had left the recording.
 fn has_ended(outcome: &Outcome) -> bool {
     outcome.left.is_some()
-        && matches!(outcome.ending, Ending::Exited { .. } | Ending::Killed { .. } | Ending::Deadlock {})
+        && matches!(
+            outcome.ending,
+            Ending::Exited { .. } | Ending::Killed { .. } | Ending::Deadlock {} | Ending::OutOfInput {}
+        )
 }
 
 /// Whether the thread that failed was giving back a block.

@@ -124,7 +124,7 @@ impl Shown {
         let is_told = match self.outcome.ending {
             Ending::Killed { .. } | Ending::Deadlock {} => self.effect == Effect::Ending,
             Ending::Exited { status } => self.effect == Effect::Ending && status != 0,
-            Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::Stopped {} => false,
+            Ending::Limit {} | Ending::LeftTheRecording { .. } | Ending::OutOfInput {} | Ending::Stopped {} => false,
         };
         is_told.then(|| outcomes::failure(&self.outcome))
     }
@@ -139,6 +139,7 @@ impl Shown {
             (Ending::LeftTheRecording { needs }, _) => {
                 format!("how the program would have ended, the recording does not tell (it needs {needs})")
             }
+            (Ending::OutOfInput {}, _) => "the program waited for more input than was recorded".to_owned(),
             (_, Effect::Output) => "the program wrote something else".to_owned(),
             (Ending::Exited { status }, _) => format!("the program ended with status {status}"),
             (Ending::Stopped {}, _) => "the program ended".to_owned(),

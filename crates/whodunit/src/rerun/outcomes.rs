@@ -105,7 +105,7 @@ fn failure_text(ending: &Ending) -> String {
         Ending::Exited { status } => format!("the program exits with status {status}"),
         Ending::Deadlock {} => "no thread can ever run again".to_owned(),
         Ending::Limit {} => "the program does not come to an end".to_owned(),
-        Ending::LeftTheRecording { .. } | Ending::Stopped {} => String::new(),
+        Ending::LeftTheRecording { .. } | Ending::OutOfInput {} | Ending::Stopped {} => String::new(),
     }
 }
 

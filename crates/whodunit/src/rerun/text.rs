@@ -61,6 +61,7 @@ fn headline(outcome: &Outcome) -> String {
         Ending::Killed { name, .. } => format!("killed by {name}, in thread {thread}"),
         Ending::Deadlock {} => "deadlock: no thread can ever run again".to_owned(),
         Ending::Limit {} => "still running at the limit of events; --limit allows more".to_owned(),
+        Ending::OutOfInput {} => "waits for input when all that was recorded has come".to_owned(),
         Ending::LeftTheRecording { needs } => {
             format!("left the recording: thread {thread} needs {}, which it does not tell", escaped(needs))
         }

@@ -131,6 +131,7 @@ fn ending(ending: &engine::Ending, impossible: impl FnOnce() -> Option<u64>) -> 
         }
         engine::Ending::Deadlock => Ending::Deadlock {},
         engine::Ending::Limit => Ending::Limit {},
+        engine::Ending::OutOfInput => Ending::OutOfInput {},
         engine::Ending::Needs(call) => Ending::LeftTheRecording { needs: call.clone() },
         engine::Ending::Stopped => Ending::Stopped {},
     }

@@ -266,7 +266,9 @@ fn ended(ending: &Ending) -> String {
         Ending::Exited { status } => format!("ends with status {status}"),
         Ending::Killed { name, .. } => format!("ends by {name}"),
         Ending::LeftTheRecording { needs } => format!("needs {needs}, which the recording does not tell"),
-        Ending::Limit {} | Ending::Deadlock {} | Ending::Stopped {} => "does not come to its end".to_owned(),
+        Ending::Limit {} | Ending::Deadlock {} | Ending::OutOfInput {} | Ending::Stopped {} => {
+            "does not come to its end".to_owned()
+        }
     }
 }
 

@@ -240,6 +240,7 @@ pub fn sequel(rounds: &Rounds) -> String {
         Some(Ending::LeftTheRecording { needs }) => {
             return format!("Without it the program goes on beyond the crash, until it needs {needs}.");
         }
+        Some(Ending::OutOfInput {}) => "goes on beyond the crash, until it waits for more input than was recorded",
         Some(Ending::Limit {} | Ending::Deadlock {} | Ending::Stopped {}) => "goes on beyond the crash",
     };
     format!("Without it the program {ending}.")

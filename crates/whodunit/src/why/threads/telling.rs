@@ -199,6 +199,9 @@ fn grounds(candidate: &Candidate<'_>, tried: &Tried) -> Vec<String> {
             Ending::LeftTheRecording { needs } => {
                 format!("the program goes on beyond the failure, until it needs {needs}")
             }
+            Ending::OutOfInput {} => {
+                "the program goes on beyond the failure, until it waits for more input than was recorded".to_owned()
+            }
             _ => "the program goes on beyond the failure".to_owned(),
         };
         grounds.push(format!("With what thread {other} does {when} the others, in a what-if run, {came}."));

@@ -196,7 +196,7 @@ fn effect_on_output(expected: &str, outcome: &Outcome) -> Effect {
     match outcome.ending {
         _ if outcome.left.is_none() => Effect::None,
         Ending::Exited { .. } if outcomes::written(outcome) == expected => Effect::Gone,
-        Ending::LeftTheRecording { .. } | Ending::Stopped {} => Effect::Open,
+        Ending::LeftTheRecording { .. } | Ending::OutOfInput {} | Ending::Stopped {} => Effect::Open,
         _ => Effect::None,
     }
 }
@@ -208,7 +208,7 @@ fn effect(recorded: &Ending, outcome: &Outcome) -> Effect {
     match (&outcome.ending, recorded) {
         (ending, recorded) if ending == recorded => Effect::None,
         (Ending::Exited { .. }, _) => Effect::Gone,
-        (Ending::LeftTheRecording { .. } | Ending::Stopped {}, _) => Effect::Open,
+        (Ending::LeftTheRecording { .. } | Ending::OutOfInput {} | Ending::Stopped {}, _) => Effect::Open,
         (Ending::Killed { .. } | Ending::Deadlock {} | Ending::Limit {}, _) => Effect::None,
     }
 }
