@@ -263,6 +263,7 @@ mod tests {
     #[test]
     fn other_calls_stay_with_their_threads() {
         let (mut tail, mut inputs) = tail();
+        let name = c"/tmp/log";
         let cases = [
             (answer(libc::SYS_read, [0, 0x1000, 100], 5, &[]), false),
             (answer(libc::SYS_fstat, [3, 0x1000, 0], 0, &[]), false),
@@ -272,7 +273,7 @@ mod tests {
             (answer(libc::SYS_read, [9, 0x1000, 8], 8, &[]), true),
             (answer(libc::SYS_dup, [9, 0, 0], 10, &[]), true),
             (answer(libc::SYS_write, [10, 0x1000, 8], 8, &[]), true),
-            (answer(libc::SYS_openat, [0, 0x1000, 0], 10, &[]), false),
+            (answer(libc::SYS_openat, [0, name.as_ptr() as u64, 0], 10, &[]), false),
             (answer(libc::SYS_write, [10, 0x1000, 8], 8, &[]), false),
         ];
         for (position, (call, is_taken)) in (1..).zip(&cases) {
