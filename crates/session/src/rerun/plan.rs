@@ -362,7 +362,10 @@ mod tests {
     fn what_makes_no_sense_is_told() {
         for (text, expected) in [
             (steps("[]"), "it has no steps"),
-            (steps(r#"[{"stop": {}}, {"follow": {"event": 1}}]"#), "before `follow`, there can only be `hold`"),
+            (
+                steps(r#"[{"stop": {}}, {"follow": {"event": 1}}]"#),
+                "before `follow`, there can only be `hold` and `await`",
+            ),
             (steps(r#"[{"stop": {}}, {"layout": {"move": []}}]"#), "`layout` can only be the first step"),
             (steps(r#"[{"follow": {"clock": 1}}]"#), "a `clock` is one of a `thread`, which is missing"),
             (steps(r#"[{"follow": {}}]"#), "a point is told by `event`, by `thread` and `clock`, or by `at`"),
