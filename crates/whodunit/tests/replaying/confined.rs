@@ -25,7 +25,10 @@ impl Open {
         let open = Open(folder);
         let threads = spec::find("threads", "primitives").and_then(|spec| build::build(&spec)).unwrap();
         for (from, to) in [(Path::new(&whodunit_binary()), "whodunit"), (&threads.program, "program")] {
-            fs::copy(from, open.path(to)).unwrap();
+            // By another process: what this one has open for writing, children that other tests start meanwhile have too for a
+            // moment, and nobody can execute it then.
+            let copied = Command::new("cp").arg(from).arg(open.path(to)).status().unwrap();
+            assert!(copied.success(), "{}", from.display());
         }
         for reachable in [open.0.clone(), open.path("whodunit"), open.path("program")] {
             fs::set_permissions(reachable, Permissions::from_mode(0o755)).unwrap();
