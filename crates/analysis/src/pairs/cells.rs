@@ -26,6 +26,8 @@ const SPLIT: u64 = WHO_MASK;
 const SEVERAL: u64 = WHO_MASK - 1;
 /// Two threads have met here, and one of them wrote.
 const SHARED: u64 = 1 << 63;
+/// The numbers of those who make accesses are smaller.
+pub(super) const MOST_WHOS: usize = SEVERAL as usize;
 const MOST_ORDER: u64 = (1 << (63 - WHO_BITS)) - 1;
 
 /// An access: the number of who made it by which instruction, and its place among all accesses.

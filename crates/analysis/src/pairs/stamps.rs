@@ -1,6 +1,6 @@
 //! What the stamps of accesses stand for: who made them, and when in their thread.
 
-use super::cells::Stamp;
+use super::cells::{MOST_WHOS, Stamp};
 use super::collect::Moment;
 use rustc_hash::FxHashMap;
 use trace::stream::Thread;
@@ -46,6 +46,7 @@ impl Whos {
 
     #[cold]
     fn add(&mut self, who: Who) -> u32 {
+        assert!(self.whos.len() < MOST_WHOS, "a run has too many threads and instructions to tell apart");
         let fresh = self.whos.len() as u32;
         let number = if who.position == UNPLACED {
             let (thread, number) = (who.thread as usize, who.number as usize);

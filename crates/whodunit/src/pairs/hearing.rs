@@ -129,8 +129,8 @@ pub const ENOUGH_PASSING: usize = 10;
 /// Learns from the first runs which instructions are worth hearing in the rest, where runs are long.
 ///
 /// All that the procedures ask of a passing run is whether it has the pairs of the failing one, or those that all passing runs have.
-/// Both kinds are among what the first runs show. Of the others, only what comes between two accesses can matter: memory where threads
-/// met in any of the first runs is looked at with all instructions that came to it.
+/// Both kinds are among what the first runs show. Of the others, only what comes between two accesses can matter. So memory where threads
+/// met in any of the first runs is looked at with all instructions that came to it from then on.
 #[derive(Default)]
 pub struct Learning {
     is_long: bool,
