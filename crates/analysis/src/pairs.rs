@@ -29,6 +29,7 @@
 
 mod bug_types;
 mod cells;
+mod chunks;
 mod collect;
 mod contexts;
 mod coupled;
@@ -41,7 +42,9 @@ mod procedures;
 mod rings;
 mod runs;
 mod stamps;
+mod stretch;
 mod suspects;
+mod touched;
 mod two_by_two;
 mod words;
 

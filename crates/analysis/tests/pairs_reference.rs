@@ -50,8 +50,12 @@ fn stream(seed: u64) -> Vec<(Thread, Done)> {
     let mut random = Rng::with_seed(seed);
     let mut is_allocated = [false; BLOCKS];
     let mut steps = Vec::new();
+    // In some streams, threads have longer turns than in others.
+    let (mut thread, steadiness) = (1, random.u32(1..12));
     for _ in 0..random.usize(10..120) {
-        let thread = random.u32(1..=3);
+        if random.u32(..steadiness) == 0 {
+            thread = random.u32(1..=3);
+        }
         let done = match random.u32(..12) {
             0..=1 => {
                 let number = random.usize(..BLOCKS);

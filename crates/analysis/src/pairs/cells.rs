@@ -2,19 +2,18 @@
 //!
 //! A cell stands for four bytes, which mostly are accessed together; where they are not, it gives way to one for each byte. It has the
 //! last write, and the last read since; if there are several readers, a list has all of them with the write. Everything is a few words, since there is a cell for
-//! all memory that a run touches, and most accesses only put a new stamp over their thread's own last one.
+//! all memory that a run touches.
 
 use super::Deed;
-use std::collections::BTreeMap;
-use std::ops::Range;
+use super::chunks::Chunks;
+use std::ops::{Range, RangeInclusive};
 use trace::stream::Thread;
 
 const GRANULE: u64 = 4;
-/// Of a longer access, only so many granules are looked at.
-const LONGEST: u64 = 1 << 17;
+/// Of a longer access, only so many bytes are looked at.
+pub(super) const LONGEST: u64 = 1 << 19;
 /// A chunk is for a megabyte.
-const CHUNK: u64 = (1 << 20) / GRANULE;
-const LOOKED_UP: usize = 256;
+const CHUNK: usize = (1 << 20) / GRANULE as usize;
 /// One access tells a head once, as far as the last ones that it has told are concerned.
 const REMEMBERED: usize = 8;
 
@@ -238,28 +237,24 @@ impl Lists {
     }
 }
 
-/// Puts a stamp over a thread's own ones, as far as these are all that there is. Doing so again does no harm.
+/// Puts a stamp over a thread's own ones, if these are all that there is.
 #[inline]
-fn renew_all(cells: &mut [Cell], writes: bool, visitor: &Visitor<'_>) -> Option<bool> {
-    let is_own = |stamp: u64| visitor.threads.get((stamp & WHO_MASK) as usize) == Some(&visitor.thread);
-    let mut met = 0;
-    for cell in cells {
-        if writes {
-            if !is_own(cell[WRITE]) || cell[READ] != 0 && !is_own(cell[READ]) {
-                return None;
-            }
-            let shared = cell[WRITE] & SHARED;
-            *cell = [visitor.stamp.0 | shared, 0];
-            met |= shared;
-        } else {
-            if !is_own(cell[READ]) {
-                return None;
-            }
-            cell[READ] = visitor.stamp.0;
-            met |= cell[WRITE] & SHARED;
+fn renew_own(cell: &mut Cell, deed: Deed, visitor: &Visitor<'_>) -> bool {
+    let is_own = match deed {
+        Deed::Read => visitor.is_own(cell[READ]),
+        // Other stamps than those of accesses stand for nobody.
+        Deed::Write => {
+            let is_access = cell[WRITE] & WHO_MASK < SEVERAL;
+            is_access && visitor.is_own(cell[WRITE]) && (cell[READ] == 0 || visitor.is_own(cell[READ]))
+        }
+    };
+    if is_own {
+        match deed {
+            Deed::Read => cell[READ] = visitor.stamp.0,
+            Deed::Write => *cell = [visitor.stamp.0 | cell[WRITE] & SHARED, 0],
         }
     }
-    Some(met != 0)
+    is_own
 }
 
 /// Does what an access does to one cell. Gives whether threads have met there.
@@ -271,7 +266,7 @@ fn visit(
     lists: &mut Lists,
     pair: &mut impl FnMut(Stamp, Deed),
 ) -> bool {
-    if renew_all(std::slice::from_mut(cell), deed == Deed::Write, visitor).is_some() {
+    if renew_own(cell, deed, visitor) {
         return cell[WRITE] & SHARED != 0;
     }
     match deed {
@@ -317,51 +312,65 @@ fn overwrite(cell: &Cell, visitor: &Visitor<'_>, lists: &mut Lists, pair: &mut i
 
 #[derive(Default)]
 pub(super) struct Cells {
-    chunks: Vec<Box<[Cell]>>,
-    /// By the numbers of their first granules, in chunks.
-    numbers: BTreeMap<u64, usize>,
-    /// Those looked up a moment ago.
-    looked_up: LookedUp,
+    /// By granule.
+    cells: Chunks<Cell, CHUNK>,
     split: Slab<[Cell; GRANULE as usize]>,
     lists: Lists,
     told: Told,
 }
 
-struct LookedUp([(u64, usize); LOOKED_UP]);
+/// Goes over the granules of a range, each with those of its bytes that belong to the range.
+#[inline]
+fn each_granule(
+    cells: &mut Chunks<Cell, CHUNK>,
+    address: u64,
+    size: u64,
+    mut what: impl FnMut(&mut Cell, u64, Range<usize>),
+) {
+    let end = address.saturating_add(size.clamp(1, LONGEST));
+    let first = address / GRANULE;
+    cells.each(first..(end - 1) / GRANULE + 1, |granule, cell| {
+        let base = granule * GRANULE;
+        what(cell, base, address.saturating_sub(base) as usize..(end - base).min(GRANULE) as usize);
+    });
+}
 
-impl Default for LookedUp {
-    fn default() -> LookedUp {
-        LookedUp([(u64::MAX, 0); LOOKED_UP])
-    }
+fn is_whole(cell: &Cell, bytes: &Range<usize>) -> bool {
+    bytes.len() == GRANULE as usize && cell[WRITE] & WHO_MASK != SPLIT
+}
+
+/// The bytes that a range is forgotten with.
+pub(super) fn whole_granules(address: u64, size: u64) -> RangeInclusive<u64> {
+    let last = address.saturating_add(size.max(1) - 1);
+    address / GRANULE * GRANULE..=last | (GRANULE - 1)
 }
 
 impl Cells {
-    /// What most accesses are: one to memory that nobody but the same thread has accessed since it did so last. Gives whether threads have
-    /// met there before; nothing if it may be another kind of access, and then it has to be told by [`access`](Cells::access).
-    #[inline]
-    pub fn renew(&mut self, (address, size): (u64, u64), writes: bool, visitor: &Visitor<'_>) -> Option<bool> {
-        let (granule, end) = (address / GRANULE, address.saturating_add(size.max(1)));
-        let known = self.looked_up.0[(granule / CHUNK) as usize % LOOKED_UP];
-        if known.0 != granule / CHUNK {
-            return None;
-        }
-        let length = (end.div_ceil(GRANULE) - granule) as usize;
-        let cells = self.chunks[known.1].get_mut((granule % CHUNK) as usize..)?.get_mut(..length)?;
-        let (mut at, mut met) = (address, false);
-        for cell in cells {
-            let next = end.min((at / GRANULE + 1) * GRANULE);
-            if cell[WRITE] & WHO_MASK == SPLIT {
-                let parts = &mut self.split.things[(cell[WRITE] >> WHO_BITS) as usize];
-                let first = (at % GRANULE) as usize;
-                met |= renew_all(&mut parts[first..first + (next - at) as usize], writes, visitor)?;
-            } else if next - at == GRANULE {
-                met |= renew_all(std::slice::from_mut(cell), writes, visitor)?;
-            } else {
-                return None;
+    /// A later read of the thread that has accessed these bytes last.
+    pub fn renew_read(&mut self, place: (u64, u64), stamp: Stamp) {
+        self.change(place, |cell| cell[READ] = stamp.0);
+    }
+
+    /// A later write of the thread that has accessed these bytes last. What was read before is of no interest any more.
+    pub fn renew_write(&mut self, place: (u64, u64), stamp: Stamp, was_read_before: bool) {
+        self.change(place, |cell| {
+            cell[WRITE] = stamp.0 | cell[WRITE] & SHARED;
+            if was_read_before {
+                cell[READ] = 0;
             }
-            at = next;
-        }
-        Some(met)
+        });
+    }
+
+    #[inline]
+    fn change(&mut self, (address, size): (u64, u64), change: impl Fn(&mut Cell)) {
+        let (lists, split) = (&mut self.lists, &mut self.split);
+        each_granule(&mut self.cells, address, size, |cell, _, bytes| {
+            if is_whole(cell, &bytes) {
+                change(cell);
+            } else {
+                parts_of(cell, lists, split)[bytes].iter_mut().for_each(&change);
+            }
+        });
     }
 
     /// An access; tells each pair that it is the tail of, with the first byte that both ends access. Gives whether threads have
@@ -374,34 +383,21 @@ impl Cells {
         visitor: &Visitor<'_>,
         mut pair: impl FnMut(Stamp, Deed, u64),
     ) -> bool {
-        let told = &mut self.told;
+        let (told, lists, split) = (&mut self.told, &mut self.lists, &mut self.split);
         told.reset();
         let mut is_shared = false;
-        let mut at = address;
-        let end = address.saturating_add(size.clamp(1, LONGEST * GRANULE));
-        while at < end {
-            let granule = at / GRANULE;
-            let next = end.min((granule + 1) * GRANULE);
-            let bytes = (at % GRANULE) as usize..(next - granule * GRANULE) as usize;
-            let cell = place(&mut self.looked_up, &mut self.chunks, &mut self.numbers, granule);
-            let (lists, split) = (&mut self.lists, &mut self.split);
-            if bytes.len() == GRANULE as usize && cell[WRITE] & WHO_MASK != SPLIT {
-                let mut heard = |head: Stamp, deed| {
-                    if told.is_news((head, deed)) {
-                        pair(head, deed, at);
-                    }
-                };
-                is_shared |= visit(cell, deed, visitor, lists, &mut heard);
+        each_granule(&mut self.cells, address, size, |cell, base, bytes| {
+            let mut heard = |head: Stamp, deed, byte: usize| {
+                if told.is_news((head, deed)) {
+                    pair(head, deed, base + byte as u64);
+                }
+            };
+            is_shared |= if is_whole(cell, &bytes) {
+                visit(cell, deed, visitor, lists, &mut |head, deed| heard(head, deed, 0))
             } else {
-                let mut heard = |head: Stamp, deed, byte: usize| {
-                    if told.is_news((head, deed)) {
-                        pair(head, deed, granule * GRANULE + byte as u64);
-                    }
-                };
-                is_shared |= visit_bytes(cell, bytes, deed, visitor, (lists, split), &mut heard);
-            }
-            at = next;
-        }
+                visit_bytes(cell, bytes, deed, visitor, (&mut *lists, &mut *split), &mut heard)
+            };
+        });
         is_shared
     }
 
@@ -415,7 +411,7 @@ impl Cells {
         let end = address.saturating_add(size.max(1));
         let (lists, split, told) = (&mut self.lists, &mut self.split, &mut self.told);
         told.reset();
-        for_each_known(&mut self.chunks, &self.numbers, address..end, |granule, cell| {
+        self.cells.for_each_known(address / GRANULE..=(end - 1) / GRANULE, |granule, cell| {
             let base = granule * GRANULE;
             let bytes = address.saturating_sub(base) as usize..(end - base).min(GRANULE) as usize;
             let parts = parts_of(cell, lists, split).iter_mut().enumerate();
@@ -432,8 +428,8 @@ impl Cells {
     /// The memory is another one from now on.
     pub fn forget(&mut self, address: u64, size: u64) {
         let (lists, split) = (&mut self.lists, &mut self.split);
-        let end = address.saturating_add(size.max(1));
-        for_each_known(&mut self.chunks, &self.numbers, address..end, |_, cell| {
+        let last = address.saturating_add(size.max(1) - 1);
+        self.cells.for_each_known(address / GRANULE..=last / GRANULE, |_, cell| {
             if cell[WRITE] & WHO_MASK == SPLIT {
                 let number = (cell[WRITE] >> WHO_BITS) as u32;
                 split.things[number as usize].iter().for_each(|part| lists.free(part));
@@ -477,43 +473,4 @@ fn visit_bytes(
         *cell = [visitor.stamp.0 | shared, 0];
     }
     is_shared
-}
-
-#[inline]
-fn place<'a>(
-    looked_up: &mut LookedUp,
-    chunks: &'a mut Vec<Box<[Cell]>>,
-    numbers: &mut BTreeMap<u64, usize>,
-    granule: u64,
-) -> &'a mut Cell {
-    let upper = granule / CHUNK;
-    let known = &mut looked_up.0[upper as usize % LOOKED_UP];
-    if known.0 != upper {
-        *known = (upper, chunk(chunks, numbers, upper));
-    }
-    &mut chunks[known.1][(granule % CHUNK) as usize]
-}
-
-#[cold]
-fn chunk(chunks: &mut Vec<Box<[Cell]>>, numbers: &mut BTreeMap<u64, usize>, upper: u64) -> usize {
-    *numbers.entry(upper).or_insert_with(|| {
-        chunks.push(vec![[0; 2]; CHUNK as usize].into_boxed_slice());
-        chunks.len() - 1
-    })
-}
-
-/// Goes over the cells of a range that there are, each with its granule, in ascending order.
-fn for_each_known(
-    chunks: &mut [Box<[Cell]>],
-    numbers: &BTreeMap<u64, usize>,
-    range: Range<u64>,
-    mut what: impl FnMut(u64, &mut Cell),
-) {
-    let (first, last) = (range.start / GRANULE, range.end.saturating_sub(1) / GRANULE);
-    for (upper, number) in numbers.range(first / CHUNK..=last / CHUNK) {
-        let base = upper * CHUNK;
-        let (start, end) = (first.max(base), last.min(base + (CHUNK - 1)));
-        let cells = &mut chunks[*number][(start - base) as usize..=(end - base) as usize];
-        (start..).zip(cells).filter(|(_, cell)| **cell != [0; 2]).for_each(|(granule, cell)| what(granule, cell));
-    }
 }

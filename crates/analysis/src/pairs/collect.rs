@@ -1,11 +1,13 @@
 //! Hearing a run: which pairs it has.
 
-use super::cells::{Cells, Stamp, Visitor};
+use super::cells::{Cells, LONGEST, Stamp, Visitor, whole_granules};
 use super::contexts::{CALLERS, NOWHERE, Place, digest};
 use super::last::{LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
-use super::outlines::{Heard, Outlines};
+use super::outlines::{Heard, Outline, Outlines};
 use super::stamps::{Turns, UNPLACED, Who, Whos};
+use super::stretch::{Done, Row, Single, Stretch};
+use super::touched::{Span, Touched};
 use super::{Deed, End};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -188,8 +190,19 @@ impl SiteFacts {
 
 /// The last accesses of a run, by what is kept of them.
 enum Heads {
-    Nearest(Cells),
+    Nearest(Nearest),
     TwoByTwo(LastAccesses),
+}
+
+/// What is kept of all accesses.
+///
+/// Of what a thread does in one turn, only its first accesses to a byte can be tails of pairs, and the cells are told these as they come. Only the
+/// last ones can be heads, and the cells are told these when the turn is over.
+#[derive(Default)]
+struct Nearest {
+    cells: Cells,
+    touched: Touched,
+    stretch: Stretch,
 }
 
 /// Keeps the pairs of a run.
@@ -346,7 +359,7 @@ impl Collector {
             sites: Vec::new(),
             instructions: Vec::new(),
             numbers: FxHashMap::default(),
-            last: Heads::Nearest(Cells::default()),
+            last: Heads::Nearest(Nearest::default()),
             blocks: BTreeMap::new(),
             whos: Whos::default(),
             turns: Turns::default(),
@@ -420,6 +433,14 @@ impl Collector {
         }
     }
 
+    /// A thread does something: if it is another one than before, that one's turn is over.
+    #[inline]
+    fn enter(&mut self, thread: Thread) {
+        if self.turns.running() != thread {
+            self.settle();
+        }
+    }
+
     fn access(&mut self, thread: Thread, access: &Access) {
         self.turns.count(thread, 1);
         let facts = &mut self.sites[access.site.0 as usize];
@@ -429,42 +450,99 @@ impl Collector {
         facts.is_executed = true;
         let number = facts.number;
         let who = Who { thread, position: self.position(thread, number), number: self.called_from(thread, number) };
-        let order = self.turns.order();
-        let place = (access.address, u64::from(access.size));
-        self.visit(who, order, place, (access.kind.reads(), access.kind.writes()), access.site);
+        let (order, size) = (self.turns.order(), u64::from(access.size).clamp(1, LONGEST));
+        let (reads, writes) = (access.kind.reads(), access.kind.writes());
+        let span = Span { address: access.address, size, reads, writes };
+        if let Heads::Nearest(nearest) = &mut self.last {
+            nearest.stretch.add_single(Single { who, order, span });
+        }
+        self.hear(who, order, span, access.site);
     }
 
-    /// See [`Cells::renew`].
-    #[inline]
-    fn renew(&mut self, who: Who, order: u64, place: (u64, u64), writes: bool) -> Option<bool> {
-        let Heads::Nearest(cells) = &mut self.last else { return None };
-        let stamp = Stamp::new(self.whos.number(who), order);
-        cells.renew(place, writes, &Visitor { thread: who.thread, stamp, threads: self.whos.threads() })
-    }
-
-    fn visit(&mut self, who: Who, order: u64, place: (u64, u64), (reads, writes): (bool, bool), site: Site) {
-        let stamp = Stamp::new(self.whos.number(who), order);
+    /// Hears an access: its first bytes in this turn, or all if every two threads are looked at.
+    fn hear(&mut self, who: Who, order: u64, span: Span, site: Site) {
+        let (mut reads, mut writes) = (span.reads, span.writes);
+        if let Heads::Nearest(Nearest { touched, .. }) = &mut self.last {
+            let fresh = touched.touch(span);
+            (reads, writes) = (fresh.reads, fresh.writes);
+            self.sites[site.0 as usize].is_meeting |= fresh.is_met;
+        }
         let deeds = [reads.then_some(Deed::Read), writes.then_some(Deed::Write)];
-        for deed in deeds.into_iter().flatten() {
-            let (gathered, scope, whos, turns) = (&mut self.gathered, &self.scope, &self.whos, &self.turns);
-            let mut pair = |head: Stamp, head_deed: Deed, at: u64| {
-                if !scope.ignores_memory(at) {
-                    gathered.add((head, head_deed), (stamp, deed), at, whos, turns);
+        deeds.into_iter().flatten().for_each(|deed| self.visit(who, order, span, deed, site));
+    }
+
+    fn visit(&mut self, who: Who, order: u64, span: Span, deed: Deed, site: Site) {
+        let stamp = Stamp::new(self.whos.number(who), order);
+        let (gathered, scope, whos, turns) = (&mut self.gathered, &self.scope, &self.whos, &self.turns);
+        let mut pair = |head: Stamp, head_deed: Deed, at: u64| {
+            if !scope.ignores_memory(at) {
+                gathered.add((head, head_deed), (stamp, deed), at, whos, turns);
+            }
+        };
+        match &mut self.last {
+            Heads::Nearest(Nearest { cells, touched, .. }) => {
+                let visitor = Visitor { thread: who.thread, stamp, threads: whos.threads() };
+                if cells.access((span.address, span.size), deed, &visitor, pair) {
+                    touched.meet(span);
+                    self.sites[site.0 as usize].is_meeting = true;
                 }
-            };
-            match &mut self.last {
-                Heads::Nearest(cells) => {
-                    let visitor = Visitor { thread: who.thread, stamp, threads: whos.threads() };
-                    if cells.access(place, deed, &visitor, pair) {
-                        self.sites[site.0 as usize].is_meeting = true;
-                    }
+            }
+            Heads::TwoByTwo(last) => {
+                let past = Past { thread: who.thread, stamp };
+                last.access(span.address, span.size, deed, past, |head, deed, at| pair(head.stamp, deed, at));
+            }
+        }
+    }
+
+    /// Whether a record does nothing that its thread has not done before in this turn.
+    #[inline]
+    fn is_known(&mut self, outline: Outline, words: &[u64], fs_base: u64) -> bool {
+        let Heads::Nearest(Nearest { touched, .. }) = &mut self.last else { return false };
+        let sites = &mut self.sites;
+        self.outlines.parts(outline).iter_mut().all(|part| match touched.is_known(part.memory.span(words, fs_base)) {
+            None => false,
+            Some(is_met) => {
+                if is_met && !part.is_met {
+                    part.is_met = true;
+                    part.sites.iter().for_each(|site| sites[site.0 as usize].is_meeting = true);
                 }
-                Heads::TwoByTwo(last) => {
-                    let past = Past { thread: who.thread, stamp };
-                    last.access(place.0, place.1, deed, past, |head, deed, at| pair(head.stamp, deed, at));
+                true
+            }
+        })
+    }
+
+    fn hear_record(&mut self, thread: Thread, outline: Outline, words: &[u64], fs_base: u64) {
+        let before = self.turns.order() - u64::from(outline.accesses);
+        for index in 0..self.outlines.heard(outline).len() {
+            let heard: Heard = self.outlines.heard(outline)[index];
+            let who = Who { thread, number: heard.number, position: UNPLACED };
+            self.hear(who, before + u64::from(heard.order), heard.span(words, fs_base), heard.site);
+        }
+    }
+
+    fn settle_if_long(&mut self) {
+        if matches!(&self.last, Heads::Nearest(nearest) if nearest.stretch.is_long()) {
+            self.settle();
+        }
+    }
+
+    /// Tells the cells the last accesses of the thread whose turn is over.
+    fn settle(&mut self) {
+        let Heads::Nearest(nearest) = &mut self.last else { return };
+        let mut stretch = std::mem::take(&mut nearest.stretch);
+        for done in stretch.backwards() {
+            if nearest.touched.is_empty() {
+                break;
+            }
+            match done {
+                Done::Single(single) => nearest.settle(single, &mut self.whos),
+                Done::Row(row) => {
+                    nearest.settle_row(&stretch, row, self.turns.running(), &mut self.outlines, &mut self.whos);
                 }
             }
         }
+        stretch.clear();
+        nearest.stretch = stretch;
     }
 
     fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
@@ -476,9 +554,13 @@ impl Collector {
         let (gathered, whos, turns) = (&mut self.gathered, &self.whos, &self.turns);
         let mut pair = |head, deed, at| gathered.add((head, deed), (stamp, Deed::Write), at, whos, turns);
         match &mut self.last {
-            Heads::Nearest(cells) => {
+            Heads::Nearest(Nearest { cells, touched, .. }) => {
                 let visitor = Visitor { thread, stamp, threads: whos.threads() };
-                cells.overwrite((address, size), &visitor, pair);
+                touched.forget(address..=address.saturating_add(size.max(1) - 1), false);
+                cells.overwrite((address, size), &visitor, |head, deed, at| {
+                    touched.meet(Span { address: at, size: 1, reads: false, writes: true });
+                    pair(head, deed, at);
+                });
             }
             Heads::TwoByTwo(last) => {
                 let past = Past { thread, stamp };
@@ -489,7 +571,10 @@ impl Collector {
 
     fn forget(&mut self, address: u64, size: u64) {
         match &mut self.last {
-            Heads::Nearest(cells) => cells.forget(address, size),
+            Heads::Nearest(Nearest { cells, touched, .. }) => {
+                touched.forget(whole_granules(address, size), true);
+                cells.forget(address, size);
+            }
             Heads::TwoByTwo(last) => last.forget(address, size),
         }
     }
@@ -517,38 +602,73 @@ impl Collector {
     }
 }
 
-impl Listener for Collector {
-    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
-        for access in accesses {
-            self.access(thread, access);
+impl Nearest {
+    fn settle(&mut self, Single { who, order, span }: &Single, whos: &mut Whos) {
+        let Nearest { cells, touched, .. } = self;
+        let stamp = Stamp::new(whos.number(*who), *order);
+        // An update writes after it has read.
+        if span.writes {
+            touched.take_last_writes(*span, |at, size, was_read| cells.renew_write((at, size), stamp, was_read));
+        }
+        if span.reads {
+            touched.take_last_reads(*span, |at, size| cells.renew_read((at, size), stamp));
         }
     }
 
+    fn settle_row(&mut self, stretch: &Stretch, row: &Row, thread: Thread, outlines: &mut Outlines, whos: &mut Whos) {
+        let mut order = row.order;
+        for words in stretch.records_backwards(row) {
+            if self.touched.is_empty() {
+                return;
+            }
+            let outline = outlines.known(words[0] as u32);
+            order -= u64::from(outline.accesses);
+            let mut parts = outlines.parts(outline).iter();
+            if !parts.any(|part| self.touched.is_sought(part.memory.span(words, row.fs_base))) {
+                continue;
+            }
+            for heard in outlines.heard(outline).iter().rev() {
+                let who = Who { thread, number: heard.number, position: UNPLACED };
+                let (order, span) = (order + u64::from(heard.order), heard.span(words, row.fs_base));
+                self.settle(&Single { who, order, span }, whos);
+            }
+        }
+    }
+}
+
+impl Listener for Collector {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        self.enter(thread);
+        for access in accesses {
+            self.access(thread, access);
+        }
+        self.settle_if_long();
+    }
+
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
-        let mut length = 0;
+        self.enter(thread);
+        let (mut length, mut n_records) = (0, 0);
         for record in records.plain() {
-            length += record.words.len();
             let sites = &mut self.sites;
-            let heard = self.outlines.of(record.number, records.patterns, |template| {
+            let outline = self.outlines.of(record.number, records.patterns, |template| {
                 let facts = &mut sites[template.site.0 as usize];
                 let concerns = facts.concerns(template.kind);
                 facts.is_executed |= concerns;
                 concerns.then_some(facts.number)
             });
             self.turns.count(thread, u64::from(record.accesses));
-            let before = self.turns.order() - u64::from(record.accesses);
-            for index in heard {
-                let heard: Heard = self.outlines.heard(index);
-                let place = (heard.address(record.words, records.fs_base), u64::from(heard.size));
-                let who = Who { thread, number: heard.number, position: UNPLACED };
-                let order = before + u64::from(heard.order);
-                match self.renew(who, order, place, heard.writes) {
-                    Some(false) => {}
-                    Some(true) => self.sites[heard.site.0 as usize].is_meeting = true,
-                    None => self.visit(who, order, place, (heard.reads, heard.writes), heard.site),
-                }
+            if let Heads::Nearest(nearest) = &mut self.last {
+                nearest.stretch.begin(length);
+            }
+            (length, n_records) = (length + record.words.len(), n_records + 1);
+            if !self.is_known(outline, record.words, records.fs_base) {
+                self.hear_record(thread, outline, record.words, records.fs_base);
             }
         }
+        if let Heads::Nearest(nearest) = &mut self.last {
+            nearest.stretch.add_row(&records.words[..length], n_records, records.fs_base, self.turns.order());
+        }
+        self.settle_if_long();
         length
     }
 
@@ -557,6 +677,7 @@ impl Listener for Collector {
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
+        self.enter(thread);
         match *event {
             Event::Allocated { address, size, .. } => {
                 self.blocks.insert(address, size);

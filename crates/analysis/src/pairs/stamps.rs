@@ -99,6 +99,12 @@ impl Turns {
         self.order
     }
 
+    /// Whose access was the last.
+    #[inline]
+    pub fn running(&self) -> Thread {
+        self.running
+    }
+
     /// Counts accesses of a thread.
     #[inline]
     pub fn count(&mut self, thread: Thread, accesses: u64) {
