@@ -2,6 +2,7 @@
 
 use super::cells::{Cells, LONGEST, Stamp, Visitor, whole_granules};
 use super::contexts::{CALLERS, NOWHERE, Place, digest};
+use super::groups::Groups;
 use super::last::{LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
 use super::outlines::{Heard, Outline, Outlines};
@@ -143,9 +144,9 @@ pub struct Collected {
     /// The instructions that made them, in ascending order.
     #[serde(default)]
     pub executed: Vec<u64>,
-    /// Those that met others, or came to memory where threads had met, in ascending order.
+    /// Those that met others, or came to memory where threads had met: what comes to the same memory is together, in ascending order.
     #[serde(default)]
-    pub meeting: Vec<u64>,
+    pub meeting: Vec<Vec<u64>>,
     /// Iterations of loops that threads were in, the outermost first, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positions: Vec<Vec<Iteration>>,
@@ -179,19 +180,18 @@ struct SiteFacts {
     is_ignored: bool,
     synchronises: bool,
     is_executed: bool,
-    is_meeting: bool,
 }
 
 impl SiteFacts {
     fn concerns(&self, kind: AccessKind) -> bool {
-        !self.is_ignored && !(self.synchronises && kind == AccessKind::Atomic)
+        !(self.is_ignored || self.synchronises && kind == AccessKind::Atomic)
     }
 }
 
 /// The last accesses of a run, by what is kept of them.
 enum Heads {
-    Nearest(Nearest),
-    TwoByTwo(LastAccesses),
+    Nearest(Box<Nearest>),
+    TwoByTwo(Box<LastAccesses>),
 }
 
 /// What is kept of all accesses.
@@ -203,6 +203,7 @@ struct Nearest {
     cells: Cells,
     touched: Touched,
     stretch: Stretch,
+    groups: Groups,
 }
 
 /// Keeps the pairs of a run.
@@ -359,7 +360,7 @@ impl Collector {
             sites: Vec::new(),
             instructions: Vec::new(),
             numbers: FxHashMap::default(),
-            last: Heads::Nearest(Nearest::default()),
+            last: Heads::Nearest(Box::default()),
             blocks: BTreeMap::new(),
             whos: Whos::default(),
             turns: Turns::default(),
@@ -382,7 +383,7 @@ impl Collector {
 
     /// Looks at every two threads as if there were no others.
     pub fn two_by_two(self) -> Collector {
-        Collector { last: Heads::TwoByTwo(LastAccesses::default()), ..self }
+        Collector { last: Heads::TwoByTwo(Box::default()), ..self }
     }
 
     pub fn into_collected(self) -> Collected {
@@ -402,13 +403,16 @@ impl Collector {
         });
         let pairs = pairs.collect();
         let pc = |number: u32| self.instructions[number as usize].pc;
-        let instructions = |is_meant: fn(&SiteFacts) -> bool| -> BTreeSet<u64> {
-            self.sites.iter().filter(|site| is_meant(site)).map(|site| pc(site.number)).collect()
+        let executed: BTreeSet<u64> =
+            self.sites.iter().filter(|site| site.is_executed).map(|site| pc(site.number)).collect();
+        let mut groups = match self.last {
+            Heads::Nearest(nearest) => nearest.groups,
+            Heads::TwoByTwo(_) => Groups::default(),
         };
-        let ends = self.gathered.pairs.iter().flat_map(|pair| [pc(pair.head.0), pc(pair.tail.0)]);
-        let meeting: BTreeSet<u64> = instructions(|site| site.is_meeting).into_iter().chain(ends).collect();
-        let executed = instructions(|site| site.is_executed);
-        let [executed, meeting] = [executed, meeting].map(|pcs| pcs.into_iter().collect());
+        for pair in &self.gathered.pairs {
+            groups.join(pair.head.0, pair.tail.0);
+        }
+        let (executed, meeting) = (executed.into_iter().collect(), groups.named(pc));
         let nesting = self.loops.map(|loops| loops.nesting);
         let (positions, contexts) = nesting.map(|nesting| (nesting.positions, nesting.contexts)).unwrap_or_default();
         Collected { pairs, accesses: self.turns.order(), executed, meeting, positions, contexts }
@@ -456,22 +460,24 @@ impl Collector {
         if let Heads::Nearest(nearest) = &mut self.last {
             nearest.stretch.add_single(Single { who, order, span });
         }
-        self.hear(who, order, span, access.site);
+        self.hear(who, order, span);
     }
 
     /// Hears an access: its first bytes in this turn, or all if every two threads are looked at.
-    fn hear(&mut self, who: Who, order: u64, span: Span, site: Site) {
+    fn hear(&mut self, who: Who, order: u64, span: Span) {
         let (mut reads, mut writes) = (span.reads, span.writes);
-        if let Heads::Nearest(Nearest { touched, .. }) = &mut self.last {
-            let fresh = touched.touch(span);
+        if let Heads::Nearest(nearest) = &mut self.last {
+            let fresh = nearest.touched.touch(span);
             (reads, writes) = (fresh.reads, fresh.writes);
-            self.sites[site.0 as usize].is_meeting |= fresh.is_met;
+            if fresh.is_met {
+                nearest.touched.join(span, who.number, &mut nearest.groups);
+            }
         }
         let deeds = [reads.then_some(Deed::Read), writes.then_some(Deed::Write)];
-        deeds.into_iter().flatten().for_each(|deed| self.visit(who, order, span, deed, site));
+        deeds.into_iter().flatten().for_each(|deed| self.visit(who, order, span, deed));
     }
 
-    fn visit(&mut self, who: Who, order: u64, span: Span, deed: Deed, site: Site) {
+    fn visit(&mut self, who: Who, order: u64, span: Span, deed: Deed) {
         let stamp = Stamp::new(self.whos.number(who), order);
         let (gathered, scope, whos, turns) = (&mut self.gathered, &self.scope, &self.whos, &self.turns);
         let mut pair = |head: Stamp, head_deed: Deed, at: u64| {
@@ -480,11 +486,10 @@ impl Collector {
             }
         };
         match &mut self.last {
-            Heads::Nearest(Nearest { cells, touched, .. }) => {
+            Heads::Nearest(nearest) => {
                 let visitor = Visitor { thread: who.thread, stamp, threads: whos.threads() };
-                if cells.access((span.address, span.size), deed, &visitor, pair) {
-                    touched.meet(span);
-                    self.sites[site.0 as usize].is_meeting = true;
+                if nearest.cells.access((span.address, span.size), deed, &visitor, pair) {
+                    nearest.touched.meet(span, who.number, &mut nearest.groups);
                 }
             }
             Heads::TwoByTwo(last) => {
@@ -497,17 +502,16 @@ impl Collector {
     /// Whether a record does nothing that its thread has not done before in this turn.
     #[inline]
     fn is_known(&mut self, outline: Outline, words: &[u64], fs_base: u64) -> bool {
-        let Heads::Nearest(Nearest { touched, .. }) = &mut self.last else { return false };
-        let sites = &mut self.sites;
-        self.outlines.parts(outline).iter_mut().all(|part| match touched.is_known(part.memory.span(words, fs_base)) {
-            None => false,
-            Some(is_met) => {
-                if is_met && !part.is_met {
-                    part.is_met = true;
-                    part.sites.iter().for_each(|site| sites[site.0 as usize].is_meeting = true);
-                }
-                true
+        let Heads::Nearest(nearest) = &mut self.last else { return false };
+        let Nearest { touched, groups, .. } = &mut **nearest;
+        self.outlines.parts(outline).iter_mut().all(|part| {
+            let span = part.memory.span(words, fs_base);
+            let is_known = touched.is_known(span, part.group);
+            if is_known == Some(true) {
+                let members = part.numbers.iter().map(|number| touched.join(span, *number, groups));
+                part.group = members.last();
             }
+            is_known.is_some()
         })
     }
 
@@ -516,7 +520,7 @@ impl Collector {
         for index in 0..self.outlines.heard(outline).len() {
             let heard: Heard = self.outlines.heard(outline)[index];
             let who = Who { thread, number: heard.number, position: UNPLACED };
-            self.hear(who, before + u64::from(heard.order), heard.span(words, fs_base), heard.site);
+            self.hear(who, before + u64::from(heard.order), heard.span(words, fs_base));
         }
     }
 
@@ -554,11 +558,12 @@ impl Collector {
         let (gathered, whos, turns) = (&mut self.gathered, &self.whos, &self.turns);
         let mut pair = |head, deed, at| gathered.add((head, deed), (stamp, Deed::Write), at, whos, turns);
         match &mut self.last {
-            Heads::Nearest(Nearest { cells, touched, .. }) => {
+            Heads::Nearest(nearest) => {
+                let Nearest { cells, touched, groups, .. } = &mut **nearest;
                 let visitor = Visitor { thread, stamp, threads: whos.threads() };
                 touched.forget(address..=address.saturating_add(size.max(1) - 1), false);
                 cells.overwrite((address, size), &visitor, |head, deed, at| {
-                    touched.meet(Span { address: at, size: 1, reads: false, writes: true });
+                    touched.meet(Span { address: at, size: 1, reads: false, writes: true }, number, groups);
                     pair(head, deed, at);
                 });
             }
@@ -571,9 +576,9 @@ impl Collector {
 
     fn forget(&mut self, address: u64, size: u64) {
         match &mut self.last {
-            Heads::Nearest(Nearest { cells, touched, .. }) => {
-                touched.forget(whole_granules(address, size), true);
-                cells.forget(address, size);
+            Heads::Nearest(nearest) => {
+                nearest.touched.forget(whole_granules(address, size), true);
+                nearest.cells.forget(address, size);
             }
             Heads::TwoByTwo(last) => last.forget(address, size),
         }
@@ -692,8 +697,7 @@ impl Listener for Collector {
     fn site(&mut self, site: Site, pc: u64) {
         let number = self.number_of(Place { pc, context: NOWHERE });
         let (is_ignored, synchronises) = (self.scope.ignores_code(pc), self.scope.synchronises(pc));
-        let nothing =
-            SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false, is_meeting: false };
+        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };
         self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
         self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, ..nothing };
     }

@@ -1,17 +1,16 @@
 //! What the records of a pattern tell a collector: worked out once, since most code runs many times.
 
+use super::groups::Member;
 use super::touched::Span;
 use crate::races::shapes::joined;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use trace::stream::Site;
 use trace::stream::records::{Patterns, Template, address};
 
 /// An access of a pattern that counts.
 #[derive(Clone, Copy)]
 pub(super) struct Heard {
     memory: Memory,
-    pub site: Site,
     /// That of its instruction among those of pairs.
     pub number: u32,
     /// Its place among all accesses of the pattern, from 1.
@@ -83,10 +82,10 @@ pub(super) struct Outline {
 #[derive(Clone)]
 pub(super) struct Part {
     pub memory: Memory,
-    /// Whose accesses they are.
-    pub sites: Box<[Site]>,
-    /// Threads are known to have met there.
-    pub is_met: bool,
+    /// Those of the instructions whose accesses they are.
+    pub numbers: Box<[u32]>,
+    /// The group of these, once threads have met there.
+    pub group: Option<Member>,
 }
 
 /// By the numbers of patterns.
@@ -139,7 +138,7 @@ impl Outlines {
         let (first, first_part) = (self.heard.len(), self.parts.len());
         for (order, template) in (1..).zip(templates) {
             let Some(number) = number_of(template) else { continue };
-            self.heard.push(Heard { memory: Memory::of(template), site: template.site, number, order });
+            self.heard.push(Heard { memory: Memory::of(template), number, order });
         }
         self.parts.extend(parts_of(&self.heard[first..]));
         let outline = Outline {
@@ -169,8 +168,8 @@ fn parts_of(heard: &[Heard]) -> Vec<Part> {
         let part = |bytes: &Range<i64>, reads, writes| {
             let (offset, size) = (bytes.start, (bytes.end - bytes.start) as u32);
             let memory = Memory { offset, size, word, through_fs, reads, writes };
-            let sites = heard.iter().filter(|heard| heard.memory.is_in(&memory)).map(|heard| heard.site).collect();
-            Part { memory, sites, is_met: false }
+            let numbers = heard.iter().filter(|heard| heard.memory.is_in(&memory)).map(|heard| heard.number).collect();
+            Part { memory, numbers, group: None }
         };
         parts.extend(read.iter().map(|bytes| part(bytes, true, written.contains(bytes))));
         parts.extend(written.iter().filter(|bytes| !read.contains(bytes)).map(|bytes| part(bytes, false, true)));
@@ -181,13 +180,13 @@ fn parts_of(heard: &[Heard]) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::stream::AccessKind;
+    use trace::stream::{AccessKind, Site};
 
     #[test]
     fn neighbours_are_one_part() {
         let heard = |offset, size, kind| {
             let template = Template { offset, size, site: Site(0), word: 1, kind, through_fs: false };
-            Heard { memory: Memory::of(&template), site: Site(0), number: 0, order: 1 }
+            Heard { memory: Memory::of(&template), number: 0, order: 1 }
         };
         use AccessKind::{Read, Update, Write};
         let accesses =
@@ -197,7 +196,7 @@ mod tests {
             .iter()
             .map(|Part { memory: Memory { offset, size, reads, writes, .. }, .. }| (*offset, *size, *reads, *writes))
             .collect();
-        assert_eq!(parts.iter().map(|part| part.sites.len()).collect::<Vec<_>>(), [3, 1, 1]);
+        assert_eq!(parts.iter().map(|part| part.numbers.len()).collect::<Vec<_>>(), [3, 1, 1]);
         assert_eq!(told, [(0, 12, true, true), (32, 8, true, false), (36, 8, false, true)]);
     }
 }

@@ -4,6 +4,7 @@
 //! Most accesses are neither, and looking at a few bits tells that.
 
 use super::chunks::Chunks;
+use super::groups::{Groups, Member};
 use std::ops::RangeInclusive;
 
 /// A bit of a word stands for each byte of a line.
@@ -11,11 +12,13 @@ const LINE: u64 = 64;
 /// A chunk is for a megabyte.
 const CHUNK: usize = (1 << 20) / LINE as usize;
 
-/// Of the bytes of a line: which were read and written in this turn, and at which threads have met in any.
-type Line = [u64; 3];
+/// Of the bytes of a line: which were read and written in this turn, and at which threads have met in any. The last word is one more than the
+/// member of the group of instructions that come there, if threads have met.
+type Line = [u64; 4];
 const READ: usize = 0;
 const WRITTEN: usize = 1;
 const MET: usize = 2;
+const GROUP: usize = 3;
 
 /// Memory, and what is done to it.
 #[derive(Clone, Copy, Debug)]
@@ -80,17 +83,18 @@ pub(super) struct Touched {
 }
 
 impl Touched {
-    /// Whether all this has been done before. If so, gives whether threads have met there.
+    /// Whether all this has been done before. If so, gives whether threads have met there, and the group is not known to be this one.
     #[inline]
-    pub fn is_known(&mut self, span: Span) -> Option<bool> {
+    pub fn is_known(&mut self, span: Span, group: Option<Member>) -> Option<bool> {
         let (reads, writes) = (ones_if(span.reads), ones_if(span.writes));
-        let mut met = 0;
+        let group = word_of(group);
+        let mut is_met = false;
         let is_known = span.all_lines(|line, mask| {
             let known = self.lines.at(line);
-            met |= mask & known[MET];
+            is_met |= mask & known[MET] != 0 && known[GROUP] != group;
             mask & (reads & !known[READ] | writes & !known[WRITTEN]) == 0
         });
-        is_known.then_some(met != 0)
+        is_known.then_some(is_met)
     }
 
     /// Notes an access.
@@ -114,9 +118,25 @@ impl Touched {
         fresh
     }
 
-    /// Threads have met at these bytes.
-    pub fn meet(&mut self, span: Span) {
+    /// An instruction has met another thread's at these bytes.
+    pub fn meet(&mut self, span: Span, instruction: u32, groups: &mut Groups) {
         span.each_line(|line, mask| self.lines.at(line)[MET] |= mask);
+        self.join(span, instruction, groups);
+    }
+
+    /// An instruction belongs to the groups of those bytes of a span where threads have met. Gives who stands for all of them.
+    pub fn join(&mut self, span: Span, instruction: u32, groups: &mut Groups) -> Member {
+        let mut member = groups.of(instruction);
+        span.each_line(|line, mask| {
+            let known = self.lines.at(line);
+            if mask & known[MET] != 0 {
+                if let Some(other) = known[GROUP].checked_sub(1) {
+                    member = groups.join(member, other as u32);
+                }
+                known[GROUP] = word_of(Some(member));
+            }
+        });
+        member
     }
 
     /// Whether no last access is still to be found.
@@ -171,9 +191,17 @@ impl Touched {
             *n_bits -= u64::from((known[READ] & mask).count_ones() + (known[WRITTEN] & mask).count_ones());
             known[READ] &= !mask;
             known[WRITTEN] &= !mask;
-            known[MET] &= if for_good { !mask } else { !0 };
+            if for_good {
+                known[MET] &= !mask;
+                known[GROUP] = if known[MET] == 0 { 0 } else { known[GROUP] };
+            }
         });
     }
+}
+
+#[inline]
+fn word_of(group: Option<Member>) -> u64 {
+    group.map_or(0, |member| u64::from(member) + 1)
 }
 
 #[inline]
@@ -206,17 +234,21 @@ mod tests {
     #[test]
     fn what_was_done_before_is_known() {
         let mut touched = Touched::default();
-        assert_eq!(touched.is_known(span(60, 8, READS)), None);
+        assert_eq!(touched.is_known(span(60, 8, READS), None), None);
         assert_eq!(touched.touch(span(60, 8, READS)), Fresh { reads: true, ..Fresh::default() });
-        assert_eq!(touched.is_known(span(61, 7, READS)), Some(false));
-        assert_eq!(touched.is_known(span(61, 7, WRITES)), None);
+        assert_eq!(touched.is_known(span(61, 7, READS), None), Some(false));
+        assert_eq!(touched.is_known(span(61, 7, WRITES), None), None);
         assert_eq!(touched.touch(span(60, 8, (true, true))), Fresh { writes: true, ..Fresh::default() });
         // Who reads what it has written meets nobody, but may be the last one.
         assert_eq!(touched.touch(span(0, 64, WRITES)), Fresh { writes: true, ..Fresh::default() });
         assert_eq!(touched.touch(span(0, 64, READS)), Fresh::default());
-        touched.meet(span(64, 1, READS));
-        assert_eq!(touched.is_known(span(0, 64, READS)), Some(false));
-        assert_eq!(touched.is_known(span(60, 8, READS)), Some(true));
+        let mut groups = Groups::default();
+        touched.meet(span(64, 1, READS), 3, &mut groups);
+        assert_eq!(touched.is_known(span(0, 64, READS), None), Some(false));
+        assert_eq!(touched.is_known(span(60, 8, READS), None), Some(true));
+        let group = touched.join(span(60, 8, READS), 5, &mut groups);
+        assert_eq!(touched.is_known(span(60, 8, READS), Some(group)), Some(false));
+        assert_eq!(groups.named(u64::from), [[3, 5]]);
     }
 
     #[test]

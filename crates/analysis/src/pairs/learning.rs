@@ -1,0 +1,148 @@
+//! What the first runs tell about all others: which instructions are worth hearing in these.
+
+use super::collect::{Collected, SeenPair};
+use super::runs::{PairKey, key_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A run with fewer accesses than these is heard as a whole.
+const FEW_ACCESSES: u64 = 500_000;
+/// After so many passing runs, it is known which instructions can meet others, and which pairs all runs have.
+pub const ENOUGH_PASSING: usize = 10;
+
+/// Learns from the first runs which instructions are worth hearing in the rest, where runs are long.
+///
+/// The procedures look for pairs that some runs have and others lack. All that they ask of a passing run is whether it has the pairs of the failing
+/// one, or those that all passing runs have. Both kinds are among what the first runs show. Of the others, only what comes between two accesses can
+/// matter. So memory where threads met in any of the first runs is looked at with all instructions that came to it from then on; but not if
+/// each of its pairs is in each of the first runs. These are taken to be in the rest, too.
+#[derive(Default)]
+pub struct Learning {
+    is_long: bool,
+    n_passing: usize,
+    /// Instructions that come to the same memory, in any of the first runs.
+    groups: Vec<BTreeSet<u64>>,
+    /// The pairs of the first runs, each with how many of them have it.
+    pairs: BTreeMap<PairKey, (SeenPair, usize)>,
+}
+
+impl Learning {
+    pub fn new(failing: &Collected) -> Learning {
+        let mut learning = Learning { is_long: failing.accesses > FEW_ACCESSES, ..Learning::default() };
+        learning.add(failing);
+        learning
+    }
+
+    pub fn add_passing(&mut self, run: &Collected) {
+        if self.is_long && self.n_passing < ENOUGH_PASSING {
+            self.n_passing += 1;
+            self.add(run);
+        }
+    }
+
+    fn add(&mut self, run: &Collected) {
+        for group in &run.meeting {
+            self.join(group.iter().copied().collect());
+        }
+        for pair in &run.pairs {
+            let (known, times) = self.pairs.entry(key_of(pair)).or_insert_with(|| (pair.clone(), 0));
+            *times += 1;
+            known.directions.extend(&pair.directions);
+            known.directions.sort_unstable();
+            known.directions.dedup();
+        }
+    }
+
+    /// These instructions come to the same memory.
+    fn join(&mut self, mut group: BTreeSet<u64>) {
+        self.groups.retain_mut(|other| {
+            let is_apart = other.is_disjoint(&group);
+            if !is_apart {
+                group.append(other);
+            }
+            is_apart
+        });
+        self.groups.push(group);
+    }
+
+    fn knows(&self) -> bool {
+        self.is_long && self.n_passing >= ENOUGH_PASSING
+    }
+
+    /// All instructions that can meet others, if that is known.
+    pub fn meeting(&self) -> Option<BTreeSet<u64>> {
+        self.knows().then(|| self.groups.iter().flatten().copied().collect())
+    }
+
+    /// Those of them that come to memory whose pairs some runs have and others lack, if that is known. What was heard of a run with these
+    /// alone has to be [completed](Learning::complete).
+    pub fn varying(&self) -> Option<BTreeSet<u64>> {
+        self.knows().then(|| {
+            let varying = self.pairs.iter().filter(|(_, (_, times))| !self.is_in_all(*times));
+            let ends: BTreeSet<u64> = varying.flat_map(|(key, _)| [key.head.pc, key.tail.pc]).collect();
+            self.groups.iter().filter(|group| !group.is_disjoint(&ends)).flatten().copied().collect()
+        })
+    }
+
+    fn is_in_all(&self, times: usize) -> bool {
+        times == self.n_passing + 1
+    }
+
+    /// Adds the pairs that all first runs have to what was heard of another one, as far as that was not listened to.
+    pub fn complete(&self, run: &mut Collected, heard: &BTreeSet<u64>) {
+        let unheard = |key: &PairKey| !heard.contains(&key.head.pc) && !heard.contains(&key.tail.pc);
+        let assumed = self.pairs.iter().filter(|(key, (_, times))| self.is_in_all(*times) && unheard(key));
+        run.pairs.extend(assumed.map(|(_, (pair, _))| pair.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pairs::{Deed, End, Moment, Occurrence};
+
+    fn pair(head: u64, tail: u64, direction: (u32, u32)) -> SeenPair {
+        let moment = |thread| Moment { thread, ordinal: 1, order: 1 };
+        SeenPair {
+            head: End::new(head, Deed::Write),
+            tail: End::new(tail, Deed::Read),
+            first: Occurrence { head: moment(direction.0), tail: moment(direction.1), address: 0 },
+            times: 1,
+            directions: vec![direction],
+            elsewhere: Vec::new(),
+            places: Vec::new(),
+            occurrences: Vec::new(),
+        }
+    }
+
+    fn run(pairs: Vec<SeenPair>, meeting: &[&[u64]]) -> Collected {
+        let meeting = meeting.iter().map(|group| group.to_vec()).collect();
+        Collected { pairs, meeting, accesses: FEW_ACCESSES + 1, ..Collected::default() }
+    }
+
+    #[test]
+    fn memory_whose_pairs_all_runs_have_is_left_alone() {
+        let failing = run(vec![pair(1, 2, (1, 2)), pair(5, 6, (1, 2))], &[&[1, 2], &[5, 6]]);
+        let mut learning = Learning::new(&failing);
+        for number in 0..ENOUGH_PASSING {
+            assert_eq!(learning.varying(), None);
+            let direction = if number == 0 { (2, 1) } else { (1, 2) };
+            let group: &[u64] = if number == 3 { &[5, 7] } else { &[5] };
+            learning.add_passing(&run(vec![pair(1, 2, direction)], &[&[1, 2, 3], group]));
+        }
+        assert_eq!(learning.meeting(), Some([1, 2, 3, 5, 6, 7].into()));
+        let varying: BTreeSet<u64> = [5, 6, 7].into();
+        assert_eq!(learning.varying(), Some(varying.clone()));
+        let mut later = run(vec![pair(5, 6, (2, 1))], &[]);
+        learning.complete(&mut later, &varying);
+        let told: Vec<_> = later.pairs.iter().map(|pair| (pair.head.pc, pair.directions.clone())).collect();
+        assert_eq!(told, [(5, vec![(2, 1)]), (1, vec![(1, 2), (2, 1)])]);
+    }
+
+    #[test]
+    fn short_runs_are_heard_as_a_whole() {
+        let failing = Collected { accesses: FEW_ACCESSES, ..run(vec![pair(1, 2, (1, 2))], &[&[1, 2]]) };
+        let mut learning = Learning::new(&failing);
+        (0..ENOUGH_PASSING).for_each(|_| learning.add_passing(&failing));
+        assert_eq!((learning.meeting(), learning.varying()), (None, None));
+    }
+}
