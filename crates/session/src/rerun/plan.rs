@@ -88,6 +88,9 @@ pub enum Step {
         seed: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quantum: Option<u64>,
+        /// These before all others, whenever they can run; the first of them first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        first: Vec<u32>,
     },
     /// End the run: at once if no point is told.
     Stop(Point),

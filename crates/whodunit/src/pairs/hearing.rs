@@ -22,6 +22,14 @@ use trace::Recording;
 /// What the dynamic loader does to the tables of other modules is its own affair.
 const LOADER: &str = "ld-linux";
 const C_LIBRARY: &str = "libc.so";
+/// Who waits for whom is the program's doing: what these do to a condition variable counts, though it be by locked instructions.
+const CONDITIONS: [&str; 5] = [
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+    "pthread_cond_signal",
+    "pthread_cond_broadcast",
+];
 
 /// How a run is heard.
 #[derive(Default)]
@@ -106,7 +114,9 @@ impl Source {
     fn scope(&self) -> Scope {
         let (loader, library) = (self.modules(LOADER), self.modules(C_LIBRARY));
         let ignored_memory = loader.iter().chain(&library).cloned().collect();
-        Scope { ignored_code: loader, synchronising_code: library, ignored_memory }
+        let conditions = self.recorded.space.code_named(|name| CONDITIONS.contains(&name));
+        let synchronising_code = library.into_iter().flat_map(|range| without(range, &conditions)).collect();
+        Scope { ignored_code: loader, synchronising_code, ignored_memory }
     }
 
     /// Where the modules are whose names begin like this.
@@ -119,6 +129,19 @@ impl Source {
         let naming = crate::naming::Naming::new(&self.recording, self.log, &self.recorded);
         Names::new(self.recorded.space.clone(), naming)
     }
+}
+
+/// What is left of some code without functions that are in order of address.
+fn without(code: Range<u64>, functions: &[Range<GuestAddress>]) -> Vec<Range<u64>> {
+    let mut rest = Vec::new();
+    let mut start = code.start;
+    for function in functions.iter().filter(|function| code.contains(&function.start.0)) {
+        rest.push(start..function.start.0.max(start));
+        start = start.max(function.end.0);
+    }
+    rest.push(start..code.end.max(start));
+    rest.retain(|range| !range.is_empty());
+    rest
 }
 
 /// A run with fewer accesses than these is heard as a whole.
@@ -232,4 +255,17 @@ fn move_code(run: &mut Collected, from: &AddressSpace, to: &AddressSpace) {
     }
     let others = run.executed.iter_mut().chain(&mut run.meeting).chain(run.contexts.iter_mut().flatten());
     others.for_each(|pc| *pc = mover.moved(*pc));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_left_out_of_code() {
+        let function = |start, end| GuestAddress(start)..GuestAddress(end);
+        let functions = [function(0x10, 0x20), function(0x130, 0x140), function(0x138, 0x150), function(0x1f0, 0x220)];
+        assert_eq!(without(0x100..0x200, &functions), [0x100..0x130, 0x150..0x1f0]);
+        assert_eq!(without(0x100..0x200, &[]), [0x100..0x200]);
+    }
 }

@@ -2,8 +2,9 @@
 
 use crate::rerun::outcomes;
 use crate::study::entrances::{Arrival, TakenLock};
-use session::rerun::{Passage, Plan, Step};
+use session::rerun::{Passage, Plan, PolicyName, Step};
 use std::collections::BTreeSet;
+use std::iter;
 
 /// An access of a thread: its instruction, or the call of a library that makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,23 @@ pub fn in_order(acts: &[Act]) -> Plan {
     plan(changes.map(|acts| hold(&acts[1], &acts[0])).collect())
 }
 
+/// How often it is looked whether a preferred thread can run, in events: a thread that was let go on must not lag behind.
+const PROMPT: u64 = 10;
+
+/// Schedules from where the recording is left by which all but the threads of the acts stand by, so that nobody else undoes what
+/// these do to each other: whoever is held comes before the other ones, or behind them.
+pub fn others_stand_by(held: u32, acts: &[Act]) -> [Step; 2] {
+    let threads: BTreeSet<u32> = acts.iter().map(|act| act.thread).filter(|thread| *thread != held).collect();
+    let before = iter::once(held).chain(threads.iter().copied()).collect();
+    let behind = threads.iter().copied().chain([held]).collect();
+    [before, behind].map(|first| Step::Schedule {
+        policy: PolicyName::RoundRobin,
+        seed: 0,
+        quantum: Some(PROMPT),
+        first,
+    })
+}
+
 fn hold(held: &Act, other: &Act) -> Step {
     let entrance = held.entrance(other);
     let until = Passage { thread: other.thread, passes: format!("{:#x}", other.at.pc), time: other.at.time };
@@ -121,6 +139,16 @@ mod tests {
         let second = Act { locks: vec![lock(8, 0xc)], ..act(3, 2) };
         let plans = apart(&[first, second]);
         assert_eq!(holds(&plans[0].1), [step(2, "0xb", 3, "0x2")]);
+    }
+
+    #[test]
+    fn threads_of_the_acts_come_before_others() {
+        let schedules = others_stand_by(3, &[act(2, 1), act(3, 2), act(2, 3)]);
+        let first = schedules.map(|step| match step {
+            Step::Schedule { first, .. } => first,
+            _ => Vec::new(),
+        });
+        assert_eq!(first, [[3, 2], [2, 3]]);
     }
 
     #[test]

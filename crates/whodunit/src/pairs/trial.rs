@@ -3,15 +3,16 @@
 //!
 //! A run that leaves its recording goes on with another schedule, which alone may let it pass or fail. So each attempt has a
 //! counterpart that leaves at the same point and holds nobody: only if the two end differently, the order is to blame. If they do
-//! not, a run that leaves at the same point and makes the opposite order is the counterpart.
+//! not, a run that leaves at the same point and makes the opposite order is the counterpart. Where that shows nothing of the
+//! failing run, since a third thread undoes the order or one of the two comes too soon, others stand by, in the attempt and in its counterpart alike.
 
 use super::Case;
 use super::hearing::Source;
-use super::plans::{Act, apart, in_order};
+use super::plans::{Act, apart, in_order, others_stand_by};
 use crate::hunt::Ground;
 use crate::progress::Line;
 use crate::rerun::{self, outcomes};
-use session::rerun::{Ending, Outcome, Plan};
+use session::rerun::{Ending, Outcome, Passage, Plan, Step};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,23 @@ pub struct Proof {
     pub ground: String,
 }
 
+/// What makes the failing run pass: a thread is held until another has passed something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Repair {
+    held: u32,
+    until: Passage,
+}
+
+impl Repair {
+    /// A plan for accesses apart holds one thread, once.
+    fn of(plan: &Plan) -> Option<Repair> {
+        plan.steps.iter().find_map(|step| match step {
+            Step::Hold { thread, until, .. } => Some(Repair { held: *thread, until: until.clone() }),
+            _ => None,
+        })
+    }
+}
+
 /// Tries suspects out, a limited number of them.
 pub struct Trials<'a> {
     case: &'a Case,
@@ -45,6 +63,8 @@ pub struct Trials<'a> {
     recorded: OnceCell<Option<(Outcome, Outcome)>>,
     /// Where passing runs are now that they are kept for the user.
     kept: BTreeMap<usize, PathBuf>,
+    /// What has made the failing run pass so far.
+    repairs: Vec<Repair>,
 }
 
 /// What a run did that left its recording where the one did that is to show something.
@@ -62,12 +82,54 @@ impl Control {
     }
 }
 
-impl<'a> Trials<'a> {
-    pub fn new(case: &'a Case, most: usize) -> Trials<'a> {
-        Trials { case, most, tried: 0, line: Line::new(), recorded: OnceCell::new(), kept: BTreeMap::new() }
+/// In how many ways a run goes on.
+const WAYS: usize = 3;
+
+/// Who runs where a run has left its recording and nobody is held.
+#[derive(Clone)]
+enum Onwards {
+    InTurn,
+    /// Whoever has a part in the order, by this step.
+    OthersStandBy(Step),
+}
+
+impl Onwards {
+    /// All ways, for a plan that holds a thread.
+    fn ways(held: u32, acts: &[Act]) -> [Onwards; WAYS] {
+        let [before, behind] = others_stand_by(held, acts).map(Onwards::OthersStandBy);
+        [Onwards::InTurn, before, behind]
     }
 
-    /// Nothing if no run shows it, or enough were tried.
+    fn with(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        if let Onwards::OthersStandBy(schedule) = self {
+            plan.steps.push(schedule.clone());
+        }
+        plan
+    }
+
+    fn text(&self) -> &'static str {
+        match self {
+            Onwards::InTurn => "",
+            Onwards::OthersStandBy(_) => " Threads that have no part in it stood by in both runs.",
+        }
+    }
+}
+
+impl<'a> Trials<'a> {
+    pub fn new(case: &'a Case, most: usize) -> Trials<'a> {
+        Trials {
+            case,
+            most,
+            tried: 0,
+            line: Line::new(),
+            recorded: OnceCell::new(),
+            kept: BTreeMap::new(),
+            repairs: Vec::new(),
+        }
+    }
+
+    /// Nothing if no run shows it, if what was proved before explains it, or if enough were tried.
     pub fn try_out(&mut self, acts: &[Act]) -> Option<Proof> {
         if self.tried >= self.most || apart(acts).is_empty() {
             return None;
@@ -75,27 +137,49 @@ impl<'a> Trials<'a> {
         self.tried += 1;
         let (tried, most) = (self.tried, self.most);
         self.line.show(|| format!("Trying other orders: {tried} of at most {most}"));
-        let proof = self.gone_when_apart(acts).or_else(|| self.there_when_forced(acts));
+        let repaired = self.gone_when_apart(acts);
+        let proof = match repaired {
+            Some(proof) => self.is_news(&proof).then_some(proof),
+            // The failing run passes without another order: what can only be forced on passing runs is not why it failed.
+            None if !self.repairs.is_empty() => None,
+            None => self.there_when_forced(acts),
+        };
         self.line.end();
         proof
     }
 
+    /// Whether a repair is another one than those before. If it takes the same thread to be kept out until the same moment, two
+    /// findings are one interruption, seen by different variables.
+    fn is_news(&mut self, proof: &Proof) -> bool {
+        let Some(repair) = Repair::of(&proof.plan) else { return true };
+        let is_news = !self.repairs.contains(&repair);
+        self.repairs.push(repair);
+        is_news
+    }
+
     /// The failing run passes with the accesses apart.
     fn gone_when_apart(&self, acts: &[Act]) -> Option<Proof> {
+        let plans = apart(acts);
+        let attempts = (0..WAYS).flat_map(|way| plans.iter().map(move |(held, plan)| (way, *held, plan)));
+        let mut attempts = attempts.map(|(way, held, plan)| (held, plan, Onwards::ways(held, acts)[way].clone()));
+        attempts.find_map(|(held, plan, onwards)| self.passes_when_apart(acts, held, plan, &onwards))
+    }
+
+    fn passes_when_apart(&self, acts: &[Act], held: u32, plan: &Plan, onwards: &Onwards) -> Option<Proof> {
         let failing = &self.case.failing;
         let run = (failing.recording.folder(), failing.log);
-        let (plan, outcome, control) = apart(acts).into_iter().find_map(|(held, plan)| {
-            let outcome = rerun::carry_out(run.0, run.1, &plan).ok()?;
-            let has_come = outcomes::obstacle(&outcome, held).is_none();
-            let control = has_come.then(|| self.control(run, &outcome, false, acts, &[in_order(acts)]))??;
-            Some((plan, outcome, control))
-        })?;
+        let plan = onwards.with(plan);
+        let outcome = rerun::carry_out(run.0, run.1, &plan).ok()?;
+        if outcomes::obstacle(&outcome, held).is_some() {
+            return None;
+        }
+        let control = self.control(run, &outcome, false, acts, &[in_order(acts)], onwards)?;
         let ground = outcome.left.map_or_else(String::new, |left| {
             let (thread, place) = (left.thread, left.place);
-            let control = control.text();
+            let (control, onwards) = (control.text(), onwards.text());
             format!(
                 "A what-if run of the failing run held thread {thread} at {place} until the other one was past: the program \
-                 passed. From the same point on, it failed {control}."
+                 passed. From the same point on, it failed {control}.{onwards}"
             )
         });
         let (name, process) = (failing.name(), failing.log);
@@ -117,7 +201,7 @@ impl<'a> Trials<'a> {
             return None;
         }
         let opposite: Vec<Plan> = apart(acts).into_iter().map(|(_, plan)| plan).collect();
-        let control = self.control((folder, passing.log), &outcome, true, acts, &opposite)?;
+        let control = self.control((folder, passing.log), &outcome, true, acts, &opposite, &Onwards::InTurn)?;
         let recording = self.keep(number)?;
         let (name, process) = (crate::races::user_name(recording.folder()), passing.log);
         let how = outcomes::failure(&outcome).text;
@@ -140,10 +224,11 @@ impl<'a> Trials<'a> {
         has_failed: bool,
         acts: &[Act],
         opposite: &[Plan],
+        onwards: &Onwards,
     ) -> Option<Control> {
         let left = outcome.left.as_ref().filter(|_| self.has_failed(outcome) == Some(has_failed))?;
         let ended_otherwise = |plan: &Plan| {
-            let other = rerun::carry_out(folder, log, plan).ok()?;
+            let other = rerun::carry_out(folder, log, &onwards.with(plan)).ok()?;
             (self.has_failed(&other) == Some(!has_failed)).then_some(other)
         };
         if ended_otherwise(&outcomes::counterpart(left)).is_some() {

@@ -8,7 +8,7 @@ use crate::show::{Recorded, recorded};
 use engine::{Passage, Spot};
 use program::movable::Movables;
 use program::variables::Variables;
-use sched::{Policy, Random, RoundRobin};
+use sched::{Policy, Preferring, Random, RoundRobin, ThreadId};
 use session::rerun::{Memory, Plan, Point, PolicyName, Step};
 use std::collections::BTreeSet;
 use trace::Recording;
@@ -78,7 +78,11 @@ impl Preparing {
                 engine::Step::Origins { thread: self.thread(*thread)?, clock: *clock, until: *until }
             }
             Step::Writers { memory } => engine::Step::Writers(memory.iter().filter_map(Memory::range).collect()),
-            Step::Schedule { policy, seed, quantum } => engine::Step::Schedule(self.policy(*policy, *seed, *quantum)),
+            Step::Schedule { policy, seed, quantum, first } => {
+                let first = first.iter().map(|thread| self.thread(*thread).map(ThreadId)).collect::<Result<_, _>>()?;
+                let others = self.policy(*policy, *seed, *quantum);
+                engine::Step::Schedule(Box::new(Preferring::new(first, others)))
+            }
             Step::Output(byte) => engine::Step::Output(*byte),
             Step::Layout(_) => {
                 let spot = Spot { addresses: vec![self.entry()?], time: 1, since: 0 };

@@ -69,7 +69,8 @@ impl Court<'_> {
     fn schedule_that_fails(&self, trial: &Trial) -> Option<u64> {
         let leaving = outcomes::leaving_at(trial.outcome.left.as_ref()?);
         (1..=SCHEDULES).find(|seed| {
-            let schedule = Step::Schedule { policy: PolicyName::Random, seed: *seed, quantum: Some(QUANTUM) };
+            let schedule =
+                Step::Schedule { policy: PolicyName::Random, seed: *seed, quantum: Some(QUANTUM), first: Vec::new() };
             // It is in force from where the recording is left.
             let under = |steps: &[Step]| {
                 let steps = steps.iter().chain([&schedule]).cloned().collect();
