@@ -17,10 +17,10 @@ use crate::hunt::Ground;
 use crate::recordings::{Trouble, conclude};
 use crate::{pack, usage_error};
 use analysis::pairs::falcon::ranked;
-use analysis::pairs::{Procedure, Runs, narrowing};
+use analysis::pairs::{ENOUGH_PASSING, Learning, Procedure, Runs, narrowing};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
-use hearing::{Learning, Manner, Source};
+use hearing::{Manner, Source};
 use levels::verdict;
 use program::source::SourceCache;
 use std::ffi::OsString;
@@ -165,7 +165,7 @@ struct Case {
 impl Case {
     /// How its runs are heard once more.
     fn manner(&self) -> Manner {
-        Manner { among: self.learning.among(), ..Manner::default() }
+        Manner { among: self.learning.meeting(), ..Manner::default() }
     }
 }
 
@@ -217,14 +217,11 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
     }
     let first = failing.hear(&Manner::default(), &failing)?;
     let (mut runs, mut learning) = (Runs::new(&first), Learning::new(&first));
-    let hear = |sources: &[Source], among| {
-        let manner = Manner { among, ..Manner::default() };
-        let heard = hearing::hear_all(sources, &failing, &manner, arguments.jobs());
-        heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err)
-    };
-    hear(&failures, None)?.iter().for_each(|run| runs.add_failing(run));
-    for wave in passing.chunks(hearing::ENOUGH_PASSING) {
-        for run in hear(wave, learning.among())? {
+    let all_of = |heard: hearing::Heard| heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err);
+    let further = hearing::hear_all(&failures, &failing, &Manner::default(), arguments.jobs());
+    all_of(further)?.iter().for_each(|run| runs.add_failing(run));
+    for wave in passing.chunks(ENOUGH_PASSING) {
+        for run in all_of(hearing::hear_passing(wave, &failing, &learning, arguments.jobs()))? {
             learning.add_passing(&run);
             runs.add_passing(&run);
         }

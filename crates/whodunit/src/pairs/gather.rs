@@ -3,12 +3,12 @@
 //! Passing runs come in waves. Once there are some, two waves that bring no new pair and change nothing about what is to blame
 //! are the last.
 
-use super::hearing::{self, Learning, Manner, Source};
+use super::hearing::{self, Manner, Source};
 use super::{Arguments, Case, Gathered, passing_runs};
 use crate::hunt::{self, Ground, NoRun, Plan, Quarry, Runner, STOP, Tactic, Trial};
 use crate::recordings::Trouble;
 use crate::{record, search as path, status};
-use analysis::pairs::{Runs, Suspect, suspects};
+use analysis::pairs::{Learning, Runs, Suspect, suspects};
 use engine::Program;
 use sched::{FaultKinds, Rng};
 use std::ffi::{OsStr, OsString};
@@ -226,8 +226,7 @@ impl Schedules<'_> {
                 break;
             }
             let wave = self.open(&passed)?;
-            let manner = Manner { among: learning.among(), ..Manner::default() };
-            let heard = hearing::hear_all(&wave, failing, &manner, self.arguments.jobs());
+            let heard = hearing::hear_passing(&wave, failing, learning, self.arguments.jobs());
             sources.extend(wave);
             for run in &heard.runs {
                 learning.add_passing(run);

@@ -9,7 +9,7 @@ use crate::show::Recorded;
 use crate::study::Study;
 use crate::study::pairs::Wanted;
 use analysis::pairs::falcon::SeenPattern;
-use analysis::pairs::{Collected, Scope};
+use analysis::pairs::{Collected, Learning, Scope};
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,48 +144,22 @@ fn without(code: Range<u64>, functions: &[Range<GuestAddress>]) -> Vec<Range<u64
     rest
 }
 
-/// A run with fewer accesses than these is heard as a whole.
-const FEW_ACCESSES: u64 = 500_000;
-/// After so many passing runs, it is known which instructions can meet others.
-pub const ENOUGH_PASSING: usize = 10;
-
-/// Learns from the first runs which instructions are worth hearing in the rest, where runs are long.
-///
-/// All that the procedures ask of a passing run is whether it has the pairs of the failing one, or those that all passing runs have.
-/// Both kinds are among what the first runs show. Of the others, only what comes between two accesses can matter. So memory where threads
-/// met in any of the first runs is looked at with all instructions that came to it from then on.
-#[derive(Default)]
-pub struct Learning {
-    is_long: bool,
-    n_passing: usize,
-    meeting: BTreeSet<u64>,
-}
-
-impl Learning {
-    pub fn new(failing: &Collected) -> Learning {
-        let meeting = failing.meeting.iter().copied().collect();
-        Learning { is_long: failing.accesses > FEW_ACCESSES, n_passing: 0, meeting }
-    }
-
-    pub fn add_passing(&mut self, run: &Collected) {
-        if self.n_passing < ENOUGH_PASSING {
-            self.n_passing += 1;
-            self.meeting.extend(&run.meeting);
-        }
-    }
-
-    /// The instructions to hear, if that is known.
-    pub fn among(&self) -> Option<BTreeSet<u64>> {
-        (self.is_long && self.n_passing >= ENOUGH_PASSING).then(|| self.meeting.clone())
-    }
-}
-
 /// Runs that were heard, in the order in which they were given.
 #[derive(Default)]
 pub struct Heard {
     pub runs: Vec<Collected>,
     /// Why others were not.
     pub refusals: Vec<Trouble>,
+}
+
+/// Hears passing runs as closely as is worth it after what others have told.
+pub fn hear_passing(sources: &[Source], failing: &Source, learning: &Learning, jobs: usize) -> Heard {
+    let manner = Manner { among: learning.varying(), ..Manner::default() };
+    let mut heard = hear_all(sources, failing, &manner, jobs);
+    if let Some(among) = &manner.among {
+        heard.runs.iter_mut().for_each(|run| learning.complete(run, among));
+    }
+    heard
 }
 
 /// Hears runs, several at the same time.
@@ -253,7 +227,8 @@ fn move_code(run: &mut Collected, from: &AddressSpace, to: &AddressSpace) {
     for pair in &mut run.pairs {
         (pair.head.pc, pair.tail.pc) = (mover.moved(pair.head.pc), mover.moved(pair.tail.pc));
     }
-    let others = run.executed.iter_mut().chain(&mut run.meeting).chain(run.contexts.iter_mut().flatten());
+    let groups = run.meeting.iter_mut().chain(&mut run.contexts);
+    let others = run.executed.iter_mut().chain(groups.flatten());
     others.for_each(|pc| *pc = mover.moved(*pc));
 }
 
