@@ -44,9 +44,7 @@ mod procedures;
 mod rings;
 mod runs;
 mod stamps;
-mod stretch;
 mod suspects;
-mod touched;
 mod two_by_two;
 mod words;
 

@@ -2,16 +2,16 @@
 //!
 //! A cell stands for four bytes, which mostly are accessed together; where they are not, it gives way to one for each byte. It has the
 //! last write, and the last read since; if there are several readers, a list has all of them with the write. Everything is a few words, since there is a cell for
-//! all memory that a run touches.
+//! all memory that a run touches, and most accesses only put a new stamp over their thread's own last one.
 
 use super::Deed;
 use super::chunks::Chunks;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use trace::stream::Thread;
 
 const GRANULE: u64 = 4;
-/// Of a longer access, only so many bytes are looked at.
-pub(super) const LONGEST: u64 = 1 << 19;
+/// Of a longer access, only so many granules are looked at.
+const LONGEST: u64 = 1 << 17;
 /// A chunk is for a megabyte.
 const CHUNK: usize = (1 << 20) / GRANULE as usize;
 /// One access tells a head once, as far as the last ones that it has told are concerned.
@@ -30,7 +30,7 @@ pub(super) const MOST_WHOS: usize = SEVERAL as usize;
 const MOST_ORDER: u64 = (1 << (63 - WHO_BITS)) - 1;
 
 /// An access: the number of who made it by which instruction, and its place among all accesses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stamp(u64);
 
 impl Stamp {
@@ -38,6 +38,11 @@ impl Stamp {
     #[inline]
     pub fn new(who: u32, order: u64) -> Stamp {
         Stamp(order.min(MOST_ORDER) << WHO_BITS | u64::from(who))
+    }
+
+    /// Not later than what comes after so many accesses, and later than all before; later than anything where orders are all the same.
+    pub fn after(order: u64) -> Stamp {
+        if order < MOST_ORDER { Stamp::new(0, order + 1) } else { Stamp(u64::MAX) }
     }
 
     #[inline]
@@ -79,6 +84,8 @@ struct Several {
 pub(super) struct Visitor<'a> {
     pub thread: Thread,
     pub stamp: Stamp,
+    /// What is at least as late is the thread's own, since nobody else has had the turn since.
+    pub turn: Stamp,
     /// The threads of all who have made accesses, by their numbers.
     pub threads: &'a [Thread],
 }
@@ -237,24 +244,31 @@ impl Lists {
     }
 }
 
-/// Puts a stamp over a thread's own ones, if these are all that there is.
+/// Puts a stamp over a thread's own ones, as far as these are all that there is. Doing so again does no harm.
 #[inline]
-fn renew_own(cell: &mut Cell, deed: Deed, visitor: &Visitor<'_>) -> bool {
-    let is_own = match deed {
-        Deed::Read => visitor.is_own(cell[READ]),
-        // Other stamps than those of accesses stand for nobody.
-        Deed::Write => {
-            let is_access = cell[WRITE] & WHO_MASK < SEVERAL;
-            is_access && visitor.is_own(cell[WRITE]) && (cell[READ] == 0 || visitor.is_own(cell[READ]))
-        }
+fn renew_all(cells: &mut [Cell], writes: bool, visitor: &Visitor<'_>) -> Option<bool> {
+    let is_own = |stamp: u64| {
+        stamp & !SHARED >= visitor.turn.0 && stamp & WHO_MASK < SEVERAL
+            || visitor.threads.get((stamp & WHO_MASK) as usize) == Some(&visitor.thread)
     };
-    if is_own {
-        match deed {
-            Deed::Read => cell[READ] = visitor.stamp.0,
-            Deed::Write => *cell = [visitor.stamp.0 | cell[WRITE] & SHARED, 0],
+    let mut met = 0;
+    for cell in cells {
+        if writes {
+            if !is_own(cell[WRITE]) || cell[READ] != 0 && !is_own(cell[READ]) {
+                return None;
+            }
+            let shared = cell[WRITE] & SHARED;
+            *cell = [visitor.stamp.0 | shared, 0];
+            met |= shared;
+        } else {
+            if !is_own(cell[READ]) {
+                return None;
+            }
+            cell[READ] = visitor.stamp.0;
+            met |= cell[WRITE] & SHARED;
         }
     }
-    is_own
+    Some(met != 0)
 }
 
 /// Does what an access does to one cell. Gives whether threads have met there.
@@ -266,7 +280,7 @@ fn visit(
     lists: &mut Lists,
     pair: &mut impl FnMut(Stamp, Deed),
 ) -> bool {
-    if renew_own(cell, deed, visitor) {
+    if renew_all(std::slice::from_mut(cell), deed == Deed::Write, visitor).is_some() {
         return cell[WRITE] & SHARED != 0;
     }
     match deed {
@@ -319,58 +333,28 @@ pub(super) struct Cells {
     told: Told,
 }
 
-/// Goes over the granules of a range, each with those of its bytes that belong to the range.
-#[inline]
-fn each_granule(
-    cells: &mut Chunks<Cell, CHUNK>,
-    address: u64,
-    size: u64,
-    mut what: impl FnMut(&mut Cell, u64, Range<usize>),
-) {
-    let end = address.saturating_add(size.clamp(1, LONGEST));
-    let first = address / GRANULE;
-    cells.each(first..(end - 1) / GRANULE + 1, |granule, cell| {
-        let base = granule * GRANULE;
-        what(cell, base, address.saturating_sub(base) as usize..(end - base).min(GRANULE) as usize);
-    });
-}
-
-fn is_whole(cell: &Cell, bytes: &Range<usize>) -> bool {
-    bytes.len() == GRANULE as usize && cell[WRITE] & WHO_MASK != SPLIT
-}
-
-/// The bytes that a range is forgotten with.
-pub(super) fn whole_granules(address: u64, size: u64) -> RangeInclusive<u64> {
-    let last = address.saturating_add(size.max(1) - 1);
-    address / GRANULE * GRANULE..=last | (GRANULE - 1)
-}
-
 impl Cells {
-    /// A later read of the thread that has accessed these bytes last.
-    pub fn renew_read(&mut self, place: (u64, u64), stamp: Stamp) {
-        self.change(place, |cell| cell[READ] = stamp.0);
-    }
-
-    /// A later write of the thread that has accessed these bytes last. What was read before is of no interest any more.
-    pub fn renew_write(&mut self, place: (u64, u64), stamp: Stamp, was_read_before: bool) {
-        self.change(place, |cell| {
-            cell[WRITE] = stamp.0 | cell[WRITE] & SHARED;
-            if was_read_before {
-                cell[READ] = 0;
-            }
-        });
-    }
-
+    /// What most accesses are: one to memory that nobody but the same thread has accessed since it did so last. Gives whether threads have
+    /// met there before; nothing if it may be another kind of access, and then it has to be told by [`access`](Cells::access).
     #[inline]
-    fn change(&mut self, (address, size): (u64, u64), change: impl Fn(&mut Cell)) {
-        let (lists, split) = (&mut self.lists, &mut self.split);
-        each_granule(&mut self.cells, address, size, |cell, _, bytes| {
-            if is_whole(cell, &bytes) {
-                change(cell);
+    pub fn renew(&mut self, (address, size): (u64, u64), writes: bool, visitor: &Visitor<'_>) -> Option<bool> {
+        let (granule, end) = (address / GRANULE, address.saturating_add(size.max(1)));
+        let cells = self.cells.row(granule, (end.div_ceil(GRANULE) - granule) as usize)?;
+        let (mut at, mut met) = (address, false);
+        for cell in cells {
+            let next = end.min((at / GRANULE + 1) * GRANULE);
+            if cell[WRITE] & WHO_MASK == SPLIT {
+                let parts = &mut self.split.things[(cell[WRITE] >> WHO_BITS) as usize];
+                let first = (at % GRANULE) as usize;
+                met |= renew_all(&mut parts[first..first + (next - at) as usize], writes, visitor)?;
+            } else if next - at == GRANULE {
+                met |= renew_all(std::slice::from_mut(cell), writes, visitor)?;
             } else {
-                parts_of(cell, lists, split)[bytes].iter_mut().for_each(&change);
+                return None;
             }
-        });
+            at = next;
+        }
+        Some(met)
     }
 
     /// An access; tells each pair that it is the tail of, with the first byte that both ends access. Gives whether threads have
@@ -383,21 +367,34 @@ impl Cells {
         visitor: &Visitor<'_>,
         mut pair: impl FnMut(Stamp, Deed, u64),
     ) -> bool {
-        let (told, lists, split) = (&mut self.told, &mut self.lists, &mut self.split);
+        let told = &mut self.told;
         told.reset();
         let mut is_shared = false;
-        each_granule(&mut self.cells, address, size, |cell, base, bytes| {
-            let mut heard = |head: Stamp, deed, byte: usize| {
-                if told.is_news((head, deed)) {
-                    pair(head, deed, base + byte as u64);
-                }
-            };
-            is_shared |= if is_whole(cell, &bytes) {
-                visit(cell, deed, visitor, lists, &mut |head, deed| heard(head, deed, 0))
+        let mut at = address;
+        let end = address.saturating_add(size.clamp(1, LONGEST * GRANULE));
+        while at < end {
+            let granule = at / GRANULE;
+            let next = end.min((granule + 1) * GRANULE);
+            let bytes = (at % GRANULE) as usize..(next - granule * GRANULE) as usize;
+            let cell = self.cells.at(granule);
+            let (lists, split) = (&mut self.lists, &mut self.split);
+            if bytes.len() == GRANULE as usize && cell[WRITE] & WHO_MASK != SPLIT {
+                let mut heard = |head: Stamp, deed| {
+                    if told.is_news((head, deed)) {
+                        pair(head, deed, at);
+                    }
+                };
+                is_shared |= visit(cell, deed, visitor, lists, &mut heard);
             } else {
-                visit_bytes(cell, bytes, deed, visitor, (&mut *lists, &mut *split), &mut heard)
-            };
-        });
+                let mut heard = |head: Stamp, deed, byte: usize| {
+                    if told.is_news((head, deed)) {
+                        pair(head, deed, granule * GRANULE + byte as u64);
+                    }
+                };
+                is_shared |= visit_bytes(cell, bytes, deed, visitor, (lists, split), &mut heard);
+            }
+            at = next;
+        }
         is_shared
     }
 
@@ -428,8 +425,8 @@ impl Cells {
     /// The memory is another one from now on.
     pub fn forget(&mut self, address: u64, size: u64) {
         let (lists, split) = (&mut self.lists, &mut self.split);
-        let last = address.saturating_add(size.max(1) - 1);
-        self.cells.for_each_known(address / GRANULE..=last / GRANULE, |_, cell| {
+        let end = address.saturating_add(size.max(1));
+        self.cells.for_each_known(address / GRANULE..=(end - 1) / GRANULE, |_, cell| {
             if cell[WRITE] & WHO_MASK == SPLIT {
                 let number = (cell[WRITE] >> WHO_BITS) as u32;
                 split.things[number as usize].iter().for_each(|part| lists.free(part));

@@ -1,7 +1,7 @@
 //! Something for every piece of the memory that a run touches, in chunks that are made when they are first needed.
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 /// How many chunks are found without a search.
 const LOOKED_UP: usize = 256;
@@ -30,19 +30,15 @@ impl<T: Copy + Default + PartialEq, const LENGTH: usize> Chunks<T, LENGTH> {
         &mut chunk[piece as usize % LENGTH]
     }
 
-    /// Goes over the pieces of a range.
+    /// Some pieces in a row, if they are in a chunk that was looked up a moment ago.
     #[inline]
-    pub fn each(&mut self, pieces: Range<u64>, mut what: impl FnMut(u64, &mut T)) {
-        let mut piece = pieces.start;
-        while piece < pieces.end {
-            let first = piece as usize % LENGTH;
-            let chunk = self.chunk(piece / LENGTH as u64);
-            let length = chunk.len().saturating_sub(first).min((pieces.end - piece) as usize);
-            for thing in &mut chunk[first..first + length] {
-                what(piece, thing);
-                piece += 1;
-            }
+    pub fn row(&mut self, first: u64, length: usize) -> Option<&mut [T]> {
+        let upper = first / LENGTH as u64;
+        let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
+        if known != upper {
+            return None;
         }
+        self.chunks[number].get_mut(first as usize % LENGTH..)?.get_mut(..length)
     }
 
     #[inline]

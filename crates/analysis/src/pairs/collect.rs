@@ -1,14 +1,12 @@
 //! Hearing a run: which pairs it has.
 
-use super::cells::{Cells, LONGEST, Stamp, Visitor, whole_granules};
+use super::cells::{Cells, Stamp, Visitor};
 use super::contexts::{CALLERS, NOWHERE, Place, digest};
-use super::groups::Groups;
+use super::groups::{Groups, Member, NOBODY};
 use super::last::{LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
-use super::outlines::{Heard, Outline, Outlines};
+use super::outlines::{Heard, Outlines};
 use super::stamps::{Turns, UNPLACED, Who, Whos};
-use super::stretch::{Done, Row, Single, Stretch};
-use super::touched::{Span, Touched};
 use super::{Deed, End};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -180,6 +178,8 @@ struct SiteFacts {
     is_ignored: bool,
     synchronises: bool,
     is_executed: bool,
+    /// Of those that come to the same memory, as far as is known.
+    group: Member,
 }
 
 impl SiteFacts {
@@ -190,20 +190,8 @@ impl SiteFacts {
 
 /// The last accesses of a run, by what is kept of them.
 enum Heads {
-    Nearest(Box<Nearest>),
+    Nearest(Box<Cells>),
     TwoByTwo(Box<LastAccesses>),
-}
-
-/// What is kept of all accesses.
-///
-/// Of what a thread does in one turn, only its first accesses to a byte can be tails of pairs, and the cells are told these as they come. Only the
-/// last ones can be heads, and the cells are told these when the turn is over.
-#[derive(Default)]
-struct Nearest {
-    cells: Cells,
-    touched: Touched,
-    stretch: Stretch,
-    groups: Groups,
 }
 
 /// Keeps the pairs of a run.
@@ -219,6 +207,7 @@ pub struct Collector {
     whos: Whos,
     turns: Turns,
     outlines: Outlines,
+    groups: Groups,
     gathered: Gathered,
     loops: Option<Loops>,
 }
@@ -365,6 +354,7 @@ impl Collector {
             whos: Whos::default(),
             turns: Turns::default(),
             outlines: Outlines::default(),
+            groups: Groups::default(),
             gathered: Gathered::default(),
             loops: None,
         }
@@ -405,10 +395,7 @@ impl Collector {
         let pc = |number: u32| self.instructions[number as usize].pc;
         let executed: BTreeSet<u64> =
             self.sites.iter().filter(|site| site.is_executed).map(|site| pc(site.number)).collect();
-        let mut groups = match self.last {
-            Heads::Nearest(nearest) => nearest.groups,
-            Heads::TwoByTwo(_) => Groups::default(),
-        };
+        let mut groups = self.groups;
         for pair in &self.gathered.pairs {
             groups.join(pair.head.0, pair.tail.0);
         }
@@ -437,14 +424,6 @@ impl Collector {
         }
     }
 
-    /// A thread does something: if it is another one than before, that one's turn is over.
-    #[inline]
-    fn enter(&mut self, thread: Thread) {
-        if self.turns.running() != thread {
-            self.settle();
-        }
-    }
-
     fn access(&mut self, thread: Thread, access: &Access) {
         self.turns.count(thread, 1);
         let facts = &mut self.sites[access.site.0 as usize];
@@ -454,99 +433,50 @@ impl Collector {
         facts.is_executed = true;
         let number = facts.number;
         let who = Who { thread, position: self.position(thread, number), number: self.called_from(thread, number) };
-        let (order, size) = (self.turns.order(), u64::from(access.size).clamp(1, LONGEST));
-        let (reads, writes) = (access.kind.reads(), access.kind.writes());
-        let span = Span { address: access.address, size, reads, writes };
-        if let Heads::Nearest(nearest) = &mut self.last {
-            nearest.stretch.add_single(Single { who, order, span });
-        }
-        self.hear(who, order, span);
+        let order = self.turns.order();
+        let place = (access.address, u64::from(access.size));
+        self.visit(who, order, place, (access.kind.reads(), access.kind.writes()), access.site);
     }
 
-    /// Hears an access: its first bytes in this turn, or all if every two threads are looked at.
-    fn hear(&mut self, who: Who, order: u64, span: Span) {
-        let (mut reads, mut writes) = (span.reads, span.writes);
-        if let Heads::Nearest(nearest) = &mut self.last {
-            let fresh = nearest.touched.touch(span);
-            (reads, writes) = (fresh.reads, fresh.writes);
-            if fresh.is_met {
-                nearest.touched.join(span, who.number, &mut nearest.groups);
-            }
-        }
-        let deeds = [reads.then_some(Deed::Read), writes.then_some(Deed::Write)];
-        deeds.into_iter().flatten().for_each(|deed| self.visit(who, order, span, deed));
-    }
-
-    fn visit(&mut self, who: Who, order: u64, span: Span, deed: Deed) {
-        let stamp = Stamp::new(self.whos.number(who), order);
-        let (gathered, scope, whos, turns) = (&mut self.gathered, &self.scope, &self.whos, &self.turns);
-        let mut pair = |head: Stamp, head_deed: Deed, at: u64| {
-            if !scope.ignores_memory(at) {
-                gathered.add((head, head_deed), (stamp, deed), at, whos, turns);
-            }
-        };
-        match &mut self.last {
-            Heads::Nearest(nearest) => {
-                let visitor = Visitor { thread: who.thread, stamp, threads: whos.threads() };
-                if nearest.cells.access((span.address, span.size), deed, &visitor, pair) {
-                    nearest.touched.meet(span, who.number, &mut nearest.groups);
-                }
-            }
-            Heads::TwoByTwo(last) => {
-                let past = Past { thread: who.thread, stamp };
-                last.access(span.address, span.size, deed, past, |head, deed, at| pair(head.stamp, deed, at));
-            }
-        }
-    }
-
-    /// Whether a record does nothing that its thread has not done before in this turn.
+    /// See [`Cells::renew`].
     #[inline]
-    fn is_known(&mut self, outline: Outline, words: &[u64], fs_base: u64) -> bool {
-        let Heads::Nearest(nearest) = &mut self.last else { return false };
-        let Nearest { touched, groups, .. } = &mut **nearest;
-        self.outlines.parts(outline).iter_mut().all(|part| {
-            let span = part.memory.span(words, fs_base);
-            let is_known = touched.is_known(span, part.group);
-            if is_known == Some(true) {
-                let members = part.numbers.iter().map(|number| touched.join(span, *number, groups));
-                part.group = members.last();
-            }
-            is_known.is_some()
-        })
+    fn renew(&mut self, who: Who, order: u64, place: (u64, u64), writes: bool) -> Option<bool> {
+        let Heads::Nearest(cells) = &mut self.last else { return None };
+        let stamp = Stamp::new(self.whos.number(who), order);
+        let turn = self.turns.start();
+        cells.renew(place, writes, &Visitor { thread: who.thread, stamp, turn, threads: self.whos.threads() })
     }
 
-    fn hear_record(&mut self, thread: Thread, outline: Outline, words: &[u64], fs_base: u64) {
-        let before = self.turns.order() - u64::from(outline.accesses);
-        for index in 0..self.outlines.heard(outline).len() {
-            let heard: Heard = self.outlines.heard(outline)[index];
-            let who = Who { thread, number: heard.number, position: UNPLACED };
-            self.hear(who, before + u64::from(heard.order), heard.span(words, fs_base));
-        }
-    }
-
-    fn settle_if_long(&mut self) {
-        if matches!(&self.last, Heads::Nearest(nearest) if nearest.stretch.is_long()) {
-            self.settle();
-        }
-    }
-
-    /// Tells the cells the last accesses of the thread whose turn is over.
-    fn settle(&mut self) {
-        let Heads::Nearest(nearest) = &mut self.last else { return };
-        let mut stretch = std::mem::take(&mut nearest.stretch);
-        for done in stretch.backwards() {
-            if nearest.touched.is_empty() {
-                break;
-            }
-            match done {
-                Done::Single(single) => nearest.settle(single, &mut self.whos),
-                Done::Row(row) => {
-                    nearest.settle_row(&stretch, row, self.turns.running(), &mut self.outlines, &mut self.whos);
+    fn visit(&mut self, who: Who, order: u64, place: (u64, u64), (reads, writes): (bool, bool), site: Site) {
+        let stamp = Stamp::new(self.whos.number(who), order);
+        let deeds = [reads.then_some(Deed::Read), writes.then_some(Deed::Write)];
+        for deed in deeds.into_iter().flatten() {
+            let (gathered, scope, whos, turns) = (&mut self.gathered, &self.scope, &self.whos, &self.turns);
+            let mut pair = |head: Stamp, head_deed: Deed, at: u64| {
+                if !scope.ignores_memory(at) {
+                    gathered.add((head, head_deed), (stamp, deed), at, whos, turns);
+                }
+            };
+            match &mut self.last {
+                Heads::Nearest(cells) => {
+                    let visitor = Visitor { thread: who.thread, stamp, turn: turns.start(), threads: whos.threads() };
+                    if cells.access(place, deed, &visitor, pair) {
+                        self.meet(site, place);
+                    }
+                }
+                Heads::TwoByTwo(last) => {
+                    let past = Past { thread: who.thread, stamp };
+                    last.access(place.0, place.1, deed, past, |head, deed, at| pair(head.stamp, deed, at));
                 }
             }
         }
-        stretch.clear();
-        nearest.stretch = stretch;
+    }
+
+    /// An instruction comes to memory where threads have met.
+    #[inline]
+    fn meet(&mut self, site: Site, place: (u64, u64)) {
+        let facts = &mut self.sites[site.0 as usize];
+        facts.group = self.groups.come(facts.group, facts.number, place);
     }
 
     fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
@@ -558,14 +488,9 @@ impl Collector {
         let (gathered, whos, turns) = (&mut self.gathered, &self.whos, &self.turns);
         let mut pair = |head, deed, at| gathered.add((head, deed), (stamp, Deed::Write), at, whos, turns);
         match &mut self.last {
-            Heads::Nearest(nearest) => {
-                let Nearest { cells, touched, groups, .. } = &mut **nearest;
-                let visitor = Visitor { thread, stamp, threads: whos.threads() };
-                touched.forget(address..=address.saturating_add(size.max(1) - 1), false);
-                cells.overwrite((address, size), &visitor, |head, deed, at| {
-                    touched.meet(Span { address: at, size: 1, reads: false, writes: true }, number, groups);
-                    pair(head, deed, at);
-                });
+            Heads::Nearest(cells) => {
+                let visitor = Visitor { thread, stamp, turn: turns.start(), threads: whos.threads() };
+                cells.overwrite((address, size), &visitor, pair);
             }
             Heads::TwoByTwo(last) => {
                 let past = Past { thread, stamp };
@@ -576,9 +501,9 @@ impl Collector {
 
     fn forget(&mut self, address: u64, size: u64) {
         match &mut self.last {
-            Heads::Nearest(nearest) => {
-                nearest.touched.forget(whole_granules(address, size), true);
-                nearest.cells.forget(address, size);
+            Heads::Nearest(cells) => {
+                cells.forget(address, size);
+                self.groups.forget(address, size);
             }
             Heads::TwoByTwo(last) => last.forget(address, size),
         }
@@ -607,73 +532,38 @@ impl Collector {
     }
 }
 
-impl Nearest {
-    fn settle(&mut self, Single { who, order, span }: &Single, whos: &mut Whos) {
-        let Nearest { cells, touched, .. } = self;
-        let stamp = Stamp::new(whos.number(*who), *order);
-        // An update writes after it has read.
-        if span.writes {
-            touched.take_last_writes(*span, |at, size, was_read| cells.renew_write((at, size), stamp, was_read));
-        }
-        if span.reads {
-            touched.take_last_reads(*span, |at, size| cells.renew_read((at, size), stamp));
-        }
-    }
-
-    fn settle_row(&mut self, stretch: &Stretch, row: &Row, thread: Thread, outlines: &mut Outlines, whos: &mut Whos) {
-        let mut order = row.order;
-        for words in stretch.records_backwards(row) {
-            if self.touched.is_empty() {
-                return;
-            }
-            let outline = outlines.known(words[0] as u32);
-            order -= u64::from(outline.accesses);
-            let mut parts = outlines.parts(outline).iter();
-            if !parts.any(|part| self.touched.is_sought(part.memory.span(words, row.fs_base))) {
-                continue;
-            }
-            for heard in outlines.heard(outline).iter().rev() {
-                let who = Who { thread, number: heard.number, position: UNPLACED };
-                let (order, span) = (order + u64::from(heard.order), heard.span(words, row.fs_base));
-                self.settle(&Single { who, order, span }, whos);
-            }
-        }
-    }
-}
-
 impl Listener for Collector {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
-        self.enter(thread);
         for access in accesses {
             self.access(thread, access);
         }
-        self.settle_if_long();
     }
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
-        self.enter(thread);
-        let (mut length, mut n_records) = (0, 0);
+        let mut length = 0;
         for record in records.plain() {
+            length += record.words.len();
             let sites = &mut self.sites;
-            let outline = self.outlines.of(record.number, records.patterns, |template| {
+            let heard = self.outlines.of(record.number, records.patterns, |template| {
                 let facts = &mut sites[template.site.0 as usize];
                 let concerns = facts.concerns(template.kind);
                 facts.is_executed |= concerns;
                 concerns.then_some(facts.number)
             });
             self.turns.count(thread, u64::from(record.accesses));
-            if let Heads::Nearest(nearest) = &mut self.last {
-                nearest.stretch.begin(length);
-            }
-            (length, n_records) = (length + record.words.len(), n_records + 1);
-            if !self.is_known(outline, record.words, records.fs_base) {
-                self.hear_record(thread, outline, record.words, records.fs_base);
+            let before = self.turns.order() - u64::from(record.accesses);
+            for index in heard {
+                let heard: Heard = self.outlines.heard(index);
+                let place = (heard.address(record.words, records.fs_base), u64::from(heard.size));
+                let who = Who { thread, number: heard.number, position: UNPLACED };
+                let order = before + u64::from(heard.order);
+                match self.renew(who, order, place, heard.writes) {
+                    Some(false) => {}
+                    Some(true) => self.meet(heard.site, place),
+                    None => self.visit(who, order, place, (heard.reads, heard.writes), heard.site),
+                }
             }
         }
-        if let Heads::Nearest(nearest) = &mut self.last {
-            nearest.stretch.add_row(&records.words[..length], n_records, records.fs_base, self.turns.order());
-        }
-        self.settle_if_long();
         length
     }
 
@@ -682,7 +572,6 @@ impl Listener for Collector {
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
-        self.enter(thread);
         match *event {
             Event::Allocated { address, size, .. } => {
                 self.blocks.insert(address, size);
@@ -697,7 +586,7 @@ impl Listener for Collector {
     fn site(&mut self, site: Site, pc: u64) {
         let number = self.number_of(Place { pc, context: NOWHERE });
         let (is_ignored, synchronises) = (self.scope.ignores_code(pc), self.scope.synchronises(pc));
-        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false };
+        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false, group: NOBODY };
         self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
         self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, ..nothing };
     }

@@ -90,6 +90,7 @@ pub(super) struct Turns {
     /// Of each thread that is not running.
     ordinals: FxHashMap<Thread, u64>,
     running: Thread,
+    start: Stamp,
     order: u64,
 }
 
@@ -99,10 +100,10 @@ impl Turns {
         self.order
     }
 
-    /// Whose access was the last.
+    /// What comes before all accesses of the turn that is going on.
     #[inline]
-    pub fn running(&self) -> Thread {
-        self.running
+    pub fn start(&self) -> Stamp {
+        self.start
     }
 
     /// Counts accesses of a thread.
@@ -122,6 +123,7 @@ impl Turns {
         let ordinal = self.ordinals.get(&thread).copied().unwrap_or(0);
         self.turns.push(Turn { from: self.order, ordinal });
         self.running = thread;
+        self.start = Stamp::after(self.order);
     }
 
     pub fn moment(&self, thread: Thread, order: u64) -> Moment {

@@ -126,7 +126,7 @@ fn parts_of<'a>(templates: impl Iterator<Item = &'a Template>) -> Vec<Part> {
 }
 
 /// Spans that touch each other become one, unless it would be too long for a part.
-pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable_by_key(|span| (span.start, span.end));
     let mut joined: Vec<Span> = Vec::new();
     for span in spans {
