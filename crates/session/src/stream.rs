@@ -84,8 +84,11 @@ impl<L: Listener + 'static> Streaming<L> {
     pub fn observer(&self) -> Box<dyn Observer> {
         let flattener = match self.detail {
             Detail::Accesses => Some(Flattener::new(false)),
-            Detail::Values if lock(&self.shared.teller).listener.reads_records() => Some(Flattener::in_detail()),
-            Detail::Calls | Detail::Values => None,
+            Detail::Calls => None,
+            Detail::Values => {
+                let listener = &lock(&self.shared.teller).listener;
+                listener.reads_records().then(|| Flattener::in_detail(listener.hears_calls()))
+            }
         };
         Box::new(Ear { shared: Arc::clone(&self.shared), flattener, batches: 0 })
     }

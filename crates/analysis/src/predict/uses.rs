@@ -280,6 +280,10 @@ impl Listener for UseSeeker {
         true
     }
 
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         let (pc, is_reader) = self.sites[access.site.0 as usize];
         self.uses.accessed(thread, pc, access.address);

@@ -81,6 +81,8 @@ pub struct Flattener {
     with_pushes: bool,
     /// Records have values, and what nobody takes as a record is told by its events.
     in_detail: bool,
+    /// Calls and returns are told, so that records with some are not plain.
+    with_calls: bool,
 }
 
 impl Flattener {
@@ -88,9 +90,9 @@ impl Flattener {
         Flattener { with_pushes, ..Flattener::default() }
     }
 
-    /// For who wants values and calls, and can read records.
-    pub fn in_detail() -> Flattener {
-        Flattener { in_detail: true, ..Flattener::default() }
+    /// For who wants values, and maybe calls, and can read records.
+    pub fn in_detail(with_calls: bool) -> Flattener {
+        Flattener { in_detail: true, with_calls, ..Flattener::default() }
     }
 
     pub fn read(&mut self, batch: &Batch<'_>, to: &mut impl Flat) {
@@ -171,7 +173,7 @@ impl Flattener {
         }
         let marks = (self.marks.len() - first_mark) as u16;
         let is_ordinary = is_ordinary(unit);
-        let calls = self.in_detail && calls(unit);
+        let calls = self.with_calls && calls(unit);
         self.units.push(Unit { first: first as u32, first_mark: first_mark as u32, marks, calls, is_ordinary });
     }
 
