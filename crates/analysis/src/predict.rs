@@ -53,4 +53,4 @@ pub use found::{Block, Kind, Predicted, Prediction};
 pub use hand_overs::HandOverCheck;
 pub use locations::MOST_WATCHED;
 pub use order::Order;
-pub use uses::{Lookup, UseSeeker, Used};
+pub use uses::{Doubtful, Lookup, UseSeeker, Used};

@@ -75,14 +75,21 @@ enum Told {
 impl<L: Listener + 'static> Streaming<L> {
     pub fn new(listener: L, roles: Roles, detail: Detail) -> Streaming<L> {
         let (calls, sites) = (Calls::new(roles), FxHashMap::default());
-        let teller = Teller { listener, calls, thread: 0, sites, atomic: Vec::new() };
+        let teller = Teller { listener, calls, thread: 0, sites, atomic: Vec::new(), pushed: (0, 0) };
         let (told, outside) = (Interleaved::default(), Mutex::default());
         Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), told, outside }), detail }
     }
 
     /// Who reads the records of guest code.
     pub fn observer(&self) -> Box<dyn Observer> {
-        let flattener = (self.detail == Detail::Accesses).then(|| Flattener::new(false));
+        let flattener = match self.detail {
+            Detail::Accesses => Some(Flattener::new(false)),
+            Detail::Calls => None,
+            Detail::Values => {
+                let listener = &lock(&self.shared.teller).listener;
+                listener.reads_records().then(|| Flattener::in_detail(listener.hears_calls()))
+            }
+        };
         Box::new(Ear { shared: Arc::clone(&self.shared), flattener, batches: 0 })
     }
 
@@ -130,7 +137,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Hears what guest code does.
 struct Ear<L> {
     shared: Arc<Shared<L>>,
-    /// None if more than accesses is wanted.
+    /// None if more than accesses is wanted, and not as records.
     flattener: Option<Flattener>,
     batches: u64,
 }
@@ -139,7 +146,7 @@ impl<L: Listener> Observer for Ear<L> {
     fn batch(&mut self, batch: &Batch<'_>) {
         let mut teller = self.shared.catch_up(self.batches);
         self.batches += 1;
-        teller.thread = batch.thread.0;
+        (teller.thread, teller.pushed) = (batch.thread.0, (0, 0));
         match &mut self.flattener {
             Some(flattener) => flattener.read(batch, &mut *teller),
             None => detailed::read(batch, &mut teller),
@@ -157,6 +164,8 @@ struct Teller<L> {
     sites: FxHashMap<u64, Site>,
     /// Those that are about to be told, of a thread that synchronises.
     atomic: Vec<Access>,
+    /// Which instruction did the last push, and where it went.
+    pushed: (u64, u64),
 }
 
 impl<L: Listener> Flat for Teller<L> {
@@ -205,6 +214,10 @@ impl<L: Listener> Flat for Teller<L> {
         if let Some(event) = event {
             self.listener.event(self.thread, &event);
         }
+    }
+
+    fn detail(&mut self, event: &engine::Event<'_>) {
+        self.told(event);
     }
 
     fn site(&mut self, pc: u64) -> Site {

@@ -127,6 +127,10 @@ pub trait Listener: Send {
     fn reads_records(&self) -> bool {
         false
     }
+    /// Whether calls and returns mean something to it: if not, records with some are plain.
+    fn hears_calls(&self) -> bool {
+        true
+    }
     /// One access with what was in memory before and after it, on request.
     fn valued(&mut self, thread: Thread, access: &Access, _values: Values<'_>) {
         self.accesses(thread, std::slice::from_ref(access));

@@ -15,7 +15,7 @@ pub mod steps;
 use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
 use analysis::pairs::Scope;
-use analysis::predict::Libraries;
+use analysis::predict::{Doubtful, Libraries};
 use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
 use engine::{Chosen, Marks, Observation, Observer, Passed, Wanted};
 use functions::Functions;
@@ -51,7 +51,7 @@ pub enum Study {
     /// Memory errors of other orders, given what an exploration found.
     Predict(predict::Subject),
     /// What becomes of what these instructions read.
-    Uses(BTreeSet<u64>),
+    Uses(Doubtful),
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
@@ -112,8 +112,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             let (student, chosen) = predict::predict(subject);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }
-        Study::Uses(readers) => {
-            let (student, chosen) = predict::uses(readers);
+        Study::Uses(doubtful) => {
+            let (student, chosen) = predict::uses(doubtful);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }
         Study::Circumstances(wanted) => {

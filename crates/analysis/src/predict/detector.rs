@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use trace::stream::records::{LONGEST_VALUE, Record, Records};
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// Where libraries are whose instructions nobody wants to hold a thread at.
@@ -137,6 +138,11 @@ impl Detector {
         if class == SiteClass::Atomic || self.order.is_synchronisation(&self.blocks, access.address) {
             return self.synchronise(slot, access, is_own);
         }
+        // Most of a large buffer is not watched.
+        let n_watched = parts(access, values).filter(|part| self.is_watched(access.site, part)).count();
+        if n_watched == 0 {
+            return;
+        }
         let runner = self.runners.of(thread);
         let own_place = Place { pc, time };
         let place = if is_own { own_place } else { runner.own_call().unwrap_or(own_place) };
@@ -177,10 +183,20 @@ impl Detector {
         }
     }
 
+    /// Whether a piece of memory that an instruction has come to is watched, maybe from now on.
+    fn is_watched(&mut self, site: Site, part: &Part) -> bool {
+        if self.locations.known(part.address).is_some() {
+            return true;
+        }
+        if !self.locations.is_wanted(part.address, site) {
+            return false;
+        }
+        let block = self.blocks.number_at(part.address).and_then(|number| made_as(&self.made, number));
+        self.locations.make(part.address, part.before != Some(0), block).is_some()
+    }
+
     fn part(&mut self, part: &Part, happening: &mut Happening) {
-        let was_set = part.before != Some(0);
-        let block = || self.blocks.number_at(part.address).and_then(|number| made_as(&self.made, number));
-        let Some(location) = self.locations.at(part.address, was_set, block) else { return };
+        let Some(location) = self.locations.known(part.address) else { return };
         let own = location.own(happening.thread);
         follow_any(&mut happening.earlier, own.map(|touch| &touch.last.circumstances));
         if self.method != Method::Fatal {
@@ -304,6 +320,26 @@ impl Listener for Detector {
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         self.access(thread, access, values);
+    }
+
+    fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
+        let mut places = [[0; LONGEST_VALUE]; 2];
+        let mut length = 0;
+        for Record { number, words, .. } in records.plain() {
+            let templates = records.patterns.templates(number).iter().zip(records.patterns.held(number));
+            for (template, [before, after]) in templates {
+                let [before_place, after_place] = &mut places;
+                let before = before.bytes(words, template.size, before_place);
+                let after = after.bytes(words, template.size, after_place);
+                self.access(thread, &template.access(words, records.fs_base), Values { before, after });
+            }
+            length += words.len();
+        }
+        length
+    }
+
+    fn reads_records(&self) -> bool {
+        true
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {

@@ -99,7 +99,7 @@ impl Touching {
 
     fn touch(&mut self, access: &Access) {
         let index = access.site.0 as usize;
-        if self.touched[index] || self.sites.class(access.site) == SiteClass::Ignored {
+        if self.sites.class(access.site) == SiteClass::Ignored {
             return;
         }
         // What libraries do to their atomics orders nothing.
@@ -131,7 +131,8 @@ impl Listener for Touching {
             return;
         }
         for access in accesses {
-            if self.wants(access) {
+            // Most accesses are of instructions that are known to touch some of it.
+            if !self.touched[access.site.0 as usize] && self.wants(access) {
                 self.touch(access);
             }
         }

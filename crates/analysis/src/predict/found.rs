@@ -1,10 +1,10 @@
 //! The predictions, each pair of instructions once, with a few of its occurrences.
 
 use super::deeds::{Deed, Happening};
-use super::uses::{Lookup, Used};
+use super::uses::{Doubtful, Lookup, Used};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use trace::stream::Thread;
 
 /// How many pairs of instructions are kept.
@@ -209,9 +209,12 @@ impl Collected {
 
 impl Predicted {
     /// The instructions of which has to be known what becomes of what they read.
-    pub fn doubtful(&self) -> BTreeSet<u64> {
-        let depends = |prediction: &&Prediction| matches!(prediction.kind, Kind::Null | Kind::Overflow);
-        self.pairs.iter().flatten().filter(depends).map(|prediction| prediction.late.pc).collect()
+    pub fn doubtful(&self) -> Doubtful {
+        let readers = |kind| {
+            let of_kind = self.pairs.iter().flatten().filter(move |prediction: &&Prediction| prediction.kind == kind);
+            of_kind.map(|prediction| prediction.late.pc).collect()
+        };
+        Doubtful { pointers: readers(Kind::Null), indices: readers(Kind::Overflow) }
     }
 
     /// Keeps what the program's own behaviour does not speak against.

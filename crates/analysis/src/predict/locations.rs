@@ -5,7 +5,7 @@ use super::found::Block;
 use super::order::LastWrite;
 use super::pages::Pages;
 use crate::races::shadow::GRANULE_SIZE;
-use trace::stream::Thread;
+use trace::stream::{Site, Thread};
 
 /// So many bytes are watched at a time, unless somebody says otherwise.
 pub const MOST_WATCHED: u64 = 4 << 20;
@@ -14,6 +14,14 @@ const LONGEST_LOOK: u64 = 1 << 20;
 
 /// The reads of so many instructions are remembered of a thread.
 const MOST_READS: usize = 4;
+
+/// An instruction makes so many locations known. Where it goes beyond, they are mostly like others, such as the bytes of a buffer:
+/// of further ones, those in one of so many granules are watched, and those that another instruction makes known.
+const FEW_LOCATIONS: u32 = 4096;
+const ONE_OF_MANY: u64 = 64;
+
+/// After so many writes to a location, one of so many is held against what others have read.
+const MANY_WRITES: u32 = 4096;
 
 /// One thread's part in the history of a location.
 pub struct Touch {
@@ -47,6 +55,9 @@ pub struct Location {
     /// The first write of something that is not zero, if the location was zero before.
     pub first: Option<Box<Happening>>,
     pub last_write: Option<LastWrite>,
+    n_writes: u32,
+    /// An instruction has read it that had not, or not of late.
+    has_new_reader: bool,
     /// The last write of zero.
     pub null: Option<Box<Null>>,
     /// In the order of their first accesses.
@@ -55,7 +66,25 @@ pub struct Location {
 
 impl Location {
     fn new(address: u64, was_set: bool, block: Option<Block>) -> Location {
-        Location { address, block, was_set, first: None, last_write: None, null: None, touches: Vec::new() }
+        Location {
+            address,
+            block,
+            was_set,
+            first: None,
+            last_write: None,
+            n_writes: 0,
+            has_new_reader: false,
+            null: None,
+            touches: Vec::new(),
+        }
+    }
+
+    /// Whether the next write is to be held against what others have read: of very many that do the same, a few show what all
+    /// do.
+    pub fn is_worth_a_look(&mut self) -> bool {
+        self.n_writes = self.n_writes.wrapping_add(1);
+        let is_one_of_many = self.n_writes <= MANY_WRITES || u64::from(self.n_writes).is_multiple_of(ONE_OF_MANY);
+        std::mem::take(&mut self.has_new_reader) || is_one_of_many
     }
 
     pub fn others(&self, thread: Thread) -> impl Iterator<Item = &Touch> {
@@ -75,23 +104,27 @@ impl Location {
                 touch.last_wrote = writes;
                 touch.last.clone_from(happening);
                 if is_value_read {
-                    touch.has_read(happening);
+                    self.has_new_reader |= touch.has_read(happening);
                 }
             }
-            None => self.touches.push(Touch {
-                thread: happening.thread,
-                last: happening.clone(),
-                reads: if is_value_read { vec![happening.clone()] } else { Vec::new() },
-                has_written: writes,
-                last_wrote: writes,
-                earlier_wrote: None,
-            }),
+            None => {
+                self.has_new_reader |= is_value_read;
+                self.touches.push(Touch {
+                    thread: happening.thread,
+                    last: happening.clone(),
+                    reads: if is_value_read { vec![happening.clone()] } else { Vec::new() },
+                    has_written: writes,
+                    last_wrote: writes,
+                    earlier_wrote: None,
+                });
+            }
         }
     }
 }
 
 impl Touch {
-    fn has_read(&mut self, read: &Happening) {
+    /// Notes a read. Whether its instruction is one that had not read, or not of late.
+    fn has_read(&mut self, read: &Happening) -> bool {
         let known = self.reads.iter().rposition(|old| old.pc == read.pc);
         // The one that is replaced comes to the end.
         let replaced = known.or_else(|| (self.reads.len() == MOST_READS).then_some(0));
@@ -102,6 +135,7 @@ impl Touch {
             Some(last) => last.clone_from(read),
             None => self.reads.push(read.clone()),
         }
+        known.is_none()
     }
 }
 
@@ -109,28 +143,47 @@ pub struct Locations {
     /// By granule: those that begin in it, in the order of their first accesses.
     granules: Pages<Vec<Location>>,
     most_granules: usize,
+    /// How many each site has made known.
+    n_made: Vec<u32>,
     pub unwatched: u64,
+}
+
+/// Whether a granule is one of a few that are spread over all memory.
+fn is_one_of_many(granule: u64) -> bool {
+    (granule.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).is_multiple_of(ONE_OF_MANY)
 }
 
 impl Locations {
     /// Watches so many bytes at most.
     pub fn watching(bytes: u64) -> Locations {
         let most_granules = usize::try_from(bytes / GRANULE_SIZE).unwrap_or(usize::MAX);
-        Locations { granules: Pages::default(), most_granules, unwatched: 0 }
+        Locations { granules: Pages::default(), most_granules, n_made: Vec::new(), unwatched: 0 }
     }
 
-    /// What is known of an address; made up if it is new, in a block. Nothing if too much is known already.
-    pub fn at(&mut self, address: u64, was_set: bool, block: impl FnOnce() -> Option<Block>) -> Option<&mut Location> {
-        let most_granules = self.most_granules;
-        let Some(locations) = self.granules.at(address / GRANULE_SIZE, most_granules) else {
+    /// What is known of an address, unless that is nothing.
+    pub fn known(&mut self, address: u64) -> Option<&mut Location> {
+        let locations = self.granules.known(address / GRANULE_SIZE)?;
+        locations.iter_mut().find(|location| location.address == address)
+    }
+
+    /// Whether a location is to become known that an instruction has come to.
+    pub fn is_wanted(&mut self, address: u64, site: Site) -> bool {
+        let index = site.0 as usize;
+        self.n_made.resize(self.n_made.len().max(index + 1), 0);
+        let n_made = &mut self.n_made[index];
+        let is_wanted = *n_made < FEW_LOCATIONS || is_one_of_many(address / GRANULE_SIZE);
+        *n_made = n_made.saturating_add(u32::from(is_wanted));
+        is_wanted
+    }
+
+    /// Makes a location known that is not yet, in a block. Nothing if too much is known already.
+    pub fn make(&mut self, address: u64, was_set: bool, block: Option<Block>) -> Option<&mut Location> {
+        let Some(locations) = self.granules.at(address / GRANULE_SIZE, self.most_granules) else {
             self.unwatched += 1;
             return None;
         };
-        let index = locations.iter().position(|location| location.address == address).unwrap_or_else(|| {
-            locations.push(Location::new(address, was_set, block()));
-            locations.len() - 1
-        });
-        locations.get_mut(index)
+        locations.push(Location::new(address, was_set, block));
+        locations.last_mut()
     }
 
     /// What is known of a range that is no longer what it was.
@@ -150,5 +203,37 @@ impl Locations {
 
     pub fn is_empty(&self) -> bool {
         self.granules.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUFFER: u64 = 0x7000_0000;
+
+    #[test]
+    fn of_a_large_buffer_a_part_is_watched_unless_others_come() {
+        let mut locations = Locations::watching(MOST_WATCHED);
+        let n_few = u64::from(FEW_LOCATIONS);
+        let wanted = |locations: &mut Locations, site: u32, granules: std::ops::Range<u64>| {
+            let addresses = granules.map(|granule| BUFFER + granule * GRANULE_SIZE);
+            addresses.filter(|address| locations.is_wanted(*address, Site(site))).count() as u64
+        };
+        assert_eq!(wanted(&mut locations, 3, 0..n_few), n_few);
+        let further = wanted(&mut locations, 3, n_few..17 * n_few);
+        assert!((n_few / 8..n_few / 2).contains(&further), "{further} of {}", 16 * n_few);
+        assert_eq!(wanted(&mut locations, 1, n_few..n_few + 9), 9, "another instruction");
+    }
+
+    #[test]
+    fn of_very_many_writes_few_are_worth_a_look() {
+        let mut location = Location::new(BUFFER, true, None);
+        let looks = (0..MANY_WRITES + 64 * 8).filter(|_| location.is_worth_a_look()).count();
+        assert_eq!(looks, MANY_WRITES as usize + 8);
+        assert!(!location.is_worth_a_look());
+        location.has_new_reader = true;
+        assert!(location.is_worth_a_look());
+        assert!(!location.is_worth_a_look(), "the reader has been seen");
     }
 }

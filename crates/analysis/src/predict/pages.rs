@@ -44,6 +44,21 @@ impl<T: Default> Pages<T> {
         Some(slot.get_or_insert_default())
     }
 
+    /// What there is for a granule already.
+    #[inline]
+    pub fn known(&mut self, granule: u64) -> Option<&mut T> {
+        let upper = granule >> PAGE_BITS;
+        let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
+        let number = if known == upper { number } else { self.look_for(upper)? };
+        self.pages[number as usize][granule as usize % PAGE].as_mut()
+    }
+
+    fn look_for(&mut self, upper: u64) -> Option<u32> {
+        let number = *self.numbers.get(&upper)?;
+        self.looked_up[upper as usize % LOOKED_UP] = (upper, number);
+        Some(number)
+    }
+
     /// Forgets some granules, and gives what there was for them, in ascending order.
     pub fn take(&mut self, granules: RangeInclusive<u64>) -> Vec<T> {
         let mut taken = Vec::new();
@@ -101,6 +116,8 @@ mod tests {
             pages.at(granule, 4).into_iter().for_each(|value| *value = number);
         }
         assert_eq!(pages.at(5, 4), None, "too many");
+        assert!([5, 1 << 40].into_iter().all(|granule| pages.known(granule).is_none()), "nothing is made");
+        assert_eq!(pages.known(4).copied(), Some(4));
         assert_eq!(pages.at(3, 4).copied(), Some(1), "known already");
         assert_eq!(pages.take(3..=3 + PAGE as u64), [1, 4, 2]);
         assert_eq!(pages.at(3, 4).copied(), Some(0), "forgotten");

@@ -71,6 +71,28 @@ impl Scene<'_> {
             self.collected.renewed(part.address, write);
         }
         let is_null = part.after == Some(0);
+        if location.is_worth_a_look() || is_null {
+            self.after_reads(location, part, write);
+        }
+        if let Some(Null { write: null, renewal: renewal @ None, .. }) = location.null.as_deref_mut()
+            && null.thread == write.thread
+        {
+            *renewal = Some(write.clone());
+        }
+        if is_null && part.size == POINTER_SIZE {
+            let released = part.before.and_then(|pointer| self.released.get(&pointer));
+            let follows_release = released == Some(&write.thread);
+            location.null = Some(Box::new(Null { write: write.clone(), renewal: None, follows_release }));
+        }
+        if !is_null && !location.was_set && location.first.is_none() {
+            location.first = Some(Box::new(write.clone()));
+        }
+        self.order.written(&mut location.last_write, write);
+    }
+
+    /// What others have read would have been something else after the write.
+    fn after_reads(&mut self, location: &Location, part: &Part, write: &Happening) {
+        let is_null = part.after == Some(0);
         for read in location.others(write.thread).flat_map(|touch| &touch.reads) {
             if self.order.is_before(read, write.slot) {
                 continue;
@@ -88,20 +110,6 @@ impl Scene<'_> {
                 self.suspect(Kind::Inconsistent, (location, part), write, read, None);
             }
         }
-        if let Some(Null { write: null, renewal: renewal @ None, .. }) = location.null.as_deref_mut()
-            && null.thread == write.thread
-        {
-            *renewal = Some(write.clone());
-        }
-        if is_null && part.size == POINTER_SIZE {
-            let released = part.before.and_then(|pointer| self.released.get(&pointer));
-            let follows_release = released == Some(&write.thread);
-            location.null = Some(Box::new(Null { write: write.clone(), renewal: None, follows_release }));
-        }
-        if !is_null && !location.was_set && location.first.is_none() {
-            location.first = Some(Box::new(write.clone()));
-        }
-        self.order.written(&mut location.last_write, write);
     }
 
     fn suspect(

@@ -8,6 +8,7 @@ use super::found::Block;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use trace::stream::records::{LONGEST_VALUE, Patterns, Record, Records};
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// A value is looked for in so many of the thread's next accesses.
@@ -25,6 +26,8 @@ struct Read {
     pc: u64,
     value: u64,
     n_later: usize,
+    /// Whether it has to be found out what becomes of it. Otherwise it only keeps what it is from being found of others.
+    is_open: bool,
 }
 
 /// What a thread has read of late, the latest at the end.
@@ -34,24 +37,24 @@ struct Recent {
 }
 
 impl Recent {
-    fn add(&mut self, pc: u64, value: u64) {
+    fn add(&mut self, pc: u64, value: u64, is_open: bool) {
         // What the instruction read before is used up.
         self.reads.retain(|read| read.pc != pc);
         if self.reads.len() == REACH {
             self.reads.pop_front();
         }
-        self.reads.push_back(Read { pc, value, n_later: 0 });
+        self.reads.push_back(Read { pc, value, n_later: 0, is_open });
     }
 
-    /// Counts an access behind them, and gives those that it may still belong to, the latest first.
-    fn pass(&mut self) -> impl Iterator<Item = &Read> {
+    /// Counts an access behind them. Those that it may still belong to are left.
+    fn pass(&mut self) {
         while self.reads.front().is_some_and(|read| read.n_later >= REACH) {
             self.reads.pop_front();
         }
-        self.reads.iter_mut().rev().map(|read| {
-            read.n_later += 1;
-            &*read
-        })
+        self.reads.iter_mut().for_each(|read| read.n_later += 1);
+        if !self.reads.iter().any(|read| read.is_open) {
+            self.reads.clear();
+        }
     }
 }
 
@@ -66,8 +69,57 @@ pub struct Lookup {
     pub block: Option<Block>,
 }
 
+/// Instructions that read something, of which has to be known what becomes of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Doubtful {
+    /// Whether it is dereferenced.
+    pub pointers: BTreeSet<u64>,
+    /// Whether addresses are computed from it.
+    pub indices: BTreeSet<u64>,
+}
+
+impl Doubtful {
+    pub fn is_empty(&self) -> bool {
+        self.pointers.is_empty() && self.indices.is_empty()
+    }
+
+    pub fn readers(&self) -> BTreeSet<u64> {
+        self.pointers.union(&self.indices).copied().collect()
+    }
+}
+
+/// After so many values of which nothing has become, nothing is expected of an instruction any longer.
+const MOST_TRIED: u32 = 1 << 14;
+
+/// Instructions of which something has to be found out, and how many values of each have been tried.
+#[derive(Default)]
+struct Open(FxHashMap<u64, u32>);
+
+impl Open {
+    fn new(instructions: &BTreeSet<u64>) -> Open {
+        Open(instructions.iter().map(|pc| (*pc, 0)).collect())
+    }
+
+    /// Whether one more value of an instruction is to be tried.
+    fn tries(&mut self, pc: u64) -> bool {
+        let Some(n_tried) = self.0.get_mut(&pc) else { return false };
+        *n_tried += 1;
+        let is_enough = *n_tried > MOST_TRIED;
+        if is_enough {
+            self.0.remove(&pc);
+        }
+        !is_enough
+    }
+
+    fn is_found(&mut self, pc: u64) {
+        self.0.remove(&pc);
+    }
+}
+
 #[derive(Default)]
 struct Uses {
+    /// Readers of pointers and of numbers.
+    open: (Open, Open),
     /// Pointers and numbers by thread.
     recent: FxHashMap<Thread, (Recent, Recent)>,
     dereferenced: BTreeSet<u64>,
@@ -82,12 +134,33 @@ struct Uses {
 const MOST_STEPS: usize = 1 << 18;
 
 impl Uses {
+    fn of(doubtful: &Doubtful) -> Uses {
+        Uses { open: (Open::new(&doubtful.pointers), Open::new(&doubtful.indices)), ..Uses::default() }
+    }
+
+    /// Whether something is still to be found out.
+    fn are_open(&self) -> bool {
+        !(self.open.0.0.is_empty() && self.open.1.0.is_empty())
+    }
+
+    /// Whether a thread's next accesses may show something.
+    fn is_waiting(&self, thread: Thread) -> bool {
+        let has_reads =
+            |(pointers, numbers): &(Recent, Recent)| !(pointers.reads.is_empty() && numbers.reads.is_empty());
+        self.recent.get(&thread).is_some_and(has_reads)
+    }
+
     /// A thread has read a value.
     fn read(&mut self, thread: Thread, pc: u64, value: u64) {
         if is_pointer(value) {
-            self.recent.entry(thread).or_default().0.add(pc, value);
-        } else if value < LARGEST_INDEX && !self.indices.contains_key(&pc) {
-            self.recent.entry(thread).or_default().1.add(pc, value);
+            let is_open = self.open.0.tries(pc);
+            let pointers = &mut self.recent.entry(thread).or_default().0;
+            // Of several reads of a pointer, the last one is what is used. So others count where one is waited for.
+            if is_open || !pointers.reads.is_empty() {
+                pointers.add(pc, value, is_open);
+            }
+        } else if value < LARGEST_INDEX && self.open.1.tries(pc) {
+            self.recent.entry(thread).or_default().1.add(pc, value, true);
         }
     }
 
@@ -97,17 +170,22 @@ impl Uses {
         if pointers.reads.is_empty() && numbers.reads.is_empty() {
             return;
         }
-        // Of several reads of a pointer, the last one is what is used.
+        pointers.pass();
         let is_near = |read: &&Read| address.wrapping_add(LINE).wrapping_sub(read.value) < LONGEST_OBJECT + LINE;
-        let near: Vec<u64> = pointers.pass().filter(is_near).map(|read| read.pc).collect();
-        self.dereferenced.extend(near.first());
-        for read in numbers.pass() {
+        if let Some(used) = pointers.reads.iter().rev().find(is_near).filter(|read| read.is_open)
+            && self.dereferenced.insert(used.pc)
+        {
+            self.open.0.is_found(used.pc);
+        }
+        numbers.pass();
+        for read in numbers.reads.iter().rev() {
             let known = self.steps.len();
             let last = self.steps.get(&(read.pc, pc)).copied();
             if let Some(step) = last.and_then(|last| step_of(last, (read.value, address))) {
                 let base = address.wrapping_sub(read.value.wrapping_mul(step));
                 let block = block_at(&self.blocks, address);
                 self.indices.entry(read.pc).or_insert(Lookup { base, step, block });
+                self.open.1.is_found(read.pc);
             }
             let is_new = last.map_or(known < MOST_STEPS, |(value, _)| value != read.value);
             if is_new {
@@ -145,17 +223,29 @@ pub struct Used {
 /// Finds out what becomes of what some instructions read, from a stream with all accesses, and values of these.
 pub struct UseSeeker {
     readers: FxHashSet<u64>,
-    pcs: Vec<u64>,
+    /// By site: its address, and whether it is one of the readers.
+    sites: Vec<(u64, bool)>,
+    /// By the number of a pattern, as far as it is known: whether there is a reader in it.
+    has_reader: Vec<Option<bool>>,
     uses: Uses,
 }
 
 impl UseSeeker {
-    pub fn new(readers: impl IntoIterator<Item = u64>) -> UseSeeker {
-        UseSeeker { readers: readers.into_iter().collect(), pcs: Vec::new(), uses: Uses::default() }
+    pub fn new(doubtful: Doubtful) -> UseSeeker {
+        let (readers, uses) = (doubtful.readers().into_iter().collect(), Uses::of(&doubtful));
+        UseSeeker { readers, sites: Vec::new(), has_reader: Vec::new(), uses }
     }
 
     pub fn into_used(self) -> Used {
         Used { dereferenced: self.uses.dereferenced, indices: self.uses.indices }
+    }
+
+    fn has_reader(&mut self, number: u32, patterns: &Patterns) -> bool {
+        let index = number as usize;
+        self.has_reader.resize(self.has_reader.len().max(index + 1), None);
+        *self.has_reader[index].get_or_insert_with(|| {
+            patterns.templates(number).iter().any(|template| self.sites[template.site.0 as usize].1)
+        })
     }
 }
 
@@ -166,10 +256,38 @@ impl Listener for UseSeeker {
         }
     }
 
+    fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
+        if !self.uses.are_open() {
+            return records.length_while(|_| true);
+        }
+        let mut place = [0; LONGEST_VALUE];
+        let mut length = 0;
+        for Record { number, words, .. } in records.plain() {
+            length += words.len();
+            if !self.has_reader(number, records.patterns) && !self.uses.is_waiting(thread) {
+                continue;
+            }
+            let templates = records.patterns.templates(number).iter().zip(records.patterns.held(number));
+            for (template, [before, _]) in templates {
+                let values = Values { before: before.bytes(words, template.size, &mut place), after: None };
+                self.valued(thread, &template.access(words, records.fs_base), values);
+            }
+        }
+        length
+    }
+
+    fn reads_records(&self) -> bool {
+        true
+    }
+
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
-        let pc = self.pcs[access.site.0 as usize];
+        let (pc, is_reader) = self.sites[access.site.0 as usize];
         self.uses.accessed(thread, pc, access.address);
-        if access.kind.reads() && self.readers.contains(&pc) {
+        if access.kind.reads() && is_reader {
             let words = values.before.unwrap_or_default().chunks(8);
             for word in words {
                 let value = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
@@ -183,8 +301,8 @@ impl Listener for UseSeeker {
     }
 
     fn site(&mut self, site: Site, pc: u64) {
-        self.pcs.resize(self.pcs.len().max(site.0 as usize + 1), 0);
-        self.pcs[site.0 as usize] = pc;
+        self.sites.resize(self.sites.len().max(site.0 as usize + 1), (0, false));
+        self.sites[site.0 as usize] = (pc, self.readers.contains(&pc));
     }
 }
 
@@ -204,9 +322,15 @@ fn step_of((old_value, old_address): (u64, u64), (value, address): (u64, u64)) -
 mod tests {
     use super::*;
 
+    /// Of two instructions that read pointers and numbers.
+    fn uses() -> Uses {
+        let both: BTreeSet<u64> = [0x10, 0x30].into();
+        Uses::of(&Doubtful { pointers: both.clone(), indices: both })
+    }
+
     #[test]
     fn a_pointer_is_dereferenced_behind_its_start() {
-        let mut uses = Uses::default();
+        let mut uses = uses();
         uses.read(1, 0x10, 0x7000_0000_0000);
         uses.accessed(2, 0x20, 0x7000_0000_0010);
         assert!(!uses.dereferenced.contains(&0x10), "another thread");
@@ -216,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_value_is_not_looked_for_for_ever() {
-        let mut uses = Uses::default();
+        let mut uses = uses();
         uses.read(1, 0x10, 0x7000_0000_0000);
         for _ in 0..REACH {
             uses.accessed(1, 0x20, 0x5000);
@@ -227,7 +351,7 @@ mod tests {
 
     #[test]
     fn an_index_moves_addresses() {
-        let mut uses = Uses::default();
+        let mut uses = uses();
         for (value, address) in [(3, 0x6000), (3, 0x6000), (4, 0x9100)] {
             uses.read(1, 0x10, value);
             uses.accessed(1, 0x20, address);
@@ -246,7 +370,7 @@ mod tests {
 
     #[test]
     fn an_index_is_one_of_the_block_that_it_leads_into() {
-        let mut uses = Uses::default();
+        let mut uses = uses();
         let block = Block { address: 0x6000, size: 64, site: 0x1 };
         uses.happened(1, &Event::Allocated { address: block.address, size: block.size, site: block.site });
         for value in [2, 5] {
@@ -256,5 +380,32 @@ mod tests {
         assert_eq!(uses.indices.get(&0x10), Some(&Lookup { base: 0x6000, step: 4, block: Some(block) }));
         uses.happened(1, &Event::Freed { address: block.address, site: 0 });
         assert_eq!(block_at(&uses.blocks, 0x6000), None);
+    }
+
+    #[test]
+    fn what_is_read_last_is_what_is_used_also_if_it_is_known() {
+        let mut uses = uses();
+        let pointer = 0x7000_0000_0000;
+        for _ in 0..3 {
+            uses.read(1, 0x10, pointer);
+            uses.read(1, 0x30, pointer);
+            uses.accessed(1, 0x40, pointer);
+            assert_eq!(uses.dereferenced, [0x30].into());
+        }
+    }
+
+    #[test]
+    fn nothing_is_expected_for_ever() {
+        let mut uses = uses();
+        for _ in 0..=MOST_TRIED {
+            assert!(uses.are_open());
+            for pc in [0x10, 0x30] {
+                uses.read(1, pc, 0x7000_0000_0000);
+                uses.read(1, pc, 3);
+            }
+        }
+        assert!(!uses.are_open());
+        uses.accessed(1, 0x20, 0x5000);
+        uses.accessed(1, 0x20, 0x5000);
     }
 }

@@ -48,6 +48,9 @@ use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread}
 /// all cells.
 const LISTS_EACH: usize = 2048;
 
+/// How many words that locks are made of are remembered.
+const LOCK_WORDS: usize = 1024;
+
 /// What is left.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sieved {
@@ -77,6 +80,8 @@ pub struct Sieve {
     /// By the numbers in cells.
     sync: Vec<Parts>,
     free_sync: Vec<u32>,
+    /// Address and size of atomics that order nothing, which are known to be synchronisation: another access shows nothing.
+    lock_words: Vec<(u64, u32)>,
     hatches: Hatches,
     objects: Objects,
     blocks: Blocks,
@@ -99,6 +104,7 @@ impl Sieve {
             readers: Readers::new(),
             sync: Vec::new(),
             free_sync: Vec::new(),
+            lock_words: vec![(0, 0); LOCK_WORDS],
             hatches: Hatches::default(),
             objects: Objects::default(),
             blocks: Blocks::default(),
@@ -163,6 +169,9 @@ impl Sieve {
         let span = span_of(access);
         if class == SiteClass::Atomic || access.kind == AccessKind::Atomic {
             self.make_sync(access.address, u64::from(access.size));
+            if !self.orders[access.site.0 as usize] {
+                self.lock_words[lock_word(access)] = (access.address, access.size);
+            }
         } else if !self.is_handing(access) && self.cells.standing(&self.now, &span) == Standing::Own {
             return self.cells.note(&self.now, &span);
         }
@@ -410,9 +419,17 @@ impl Sieve {
         // Whether a site is of no concern is asked where its accesses would have an effect.
         let is_plain = access.kind != AccessKind::Atomic && self.sites.class(access.site) != SiteClass::Atomic;
         let is_known = || self.cells.standing(&self.now, &span_of(access)) == Standing::Known;
+        if !is_plain && self.is_known_lock(access) {
+            return;
+        }
         if !is_plain || self.is_handing(access) || !is_known() {
             self.look(access);
         }
+    }
+
+    #[inline]
+    fn is_known_lock(&self, access: &Access) -> bool {
+        !self.orders[access.site.0 as usize] && self.lock_words[lock_word(access)] == (access.address, access.size)
     }
 
     /// What one thread alone does has no history, but may show what is synchronisation.
@@ -496,6 +513,7 @@ impl Sieve {
     fn end_sync(&mut self, number: u32) {
         if !std::mem::take(&mut self.sync[number as usize]).is_empty() {
             self.free_sync.push(number);
+            self.lock_words.fill((0, 0));
         }
     }
 
@@ -516,6 +534,12 @@ fn sync_number(cells: &mut Cells, granule: u64) -> Option<u32> {
         State::Sync(sync) => Some(sync.number),
         State::Plain { .. } | State::Suspect | State::Freed | State::Hatch(_) => None,
     })
+}
+
+/// Where an access to a lock is remembered.
+#[inline]
+fn lock_word(access: &Access) -> usize {
+    (access.address / 4) as usize % LOCK_WORDS
 }
 
 #[inline]

@@ -4,11 +4,11 @@
 //! (repeated instructions, accesses seen by the engine) goes the long way, by [`Events`](super::Events). Who can read records
 //! is offered them before they are taken apart.
 
-use super::{Batch, EventKind, Mark};
-use crate::code::observe::{AccessKind as Seen, Catalogue, UnitFacts};
+use super::{Batch, Event, EventKind, Mark};
+use crate::code::observe::{AccessKind as Seen, Catalogue, Held as HeldWhere, SiteKind, Target, UnitFacts};
 use crate::observation::step::{STEPPED, Stepped};
 use std::ops::Range;
-use trace::stream::records::{Nature, Pattern, Patterns, Records, Template};
+use trace::stream::records::{Held, Nature, Pattern, Patterns, Records, Template};
 use trace::stream::{Access, AccessKind, Site};
 
 /// Accesses are handed over by so many or a few more, which stay in the processor's nearest caches meanwhile.
@@ -33,6 +33,8 @@ struct Unit {
     first: u32,
     first_mark: u32,
     marks: u16,
+    /// It has calls or returns that somebody wants.
+    calls: bool,
     is_ordinary: bool,
 }
 
@@ -59,6 +61,8 @@ pub trait Flat {
     }
     /// A marked instruction is about to run.
     fn marked(&mut self, pc: u64, mark: Mark, words: &[u64]);
+    /// What is not offered as a record or not taken, where values and calls are wanted too.
+    fn detail(&mut self, _event: &Event<'_>) {}
     /// The number that stands for an instruction.
     fn site(&mut self, pc: u64) -> Site;
 }
@@ -75,11 +79,20 @@ pub struct Flattener {
     accesses: Vec<Access>,
     /// Pushes and pops are told too.
     with_pushes: bool,
+    /// Records have values, and what nobody takes as a record is told by its events.
+    in_detail: bool,
+    /// Calls and returns are told, so that records with some are not plain.
+    with_calls: bool,
 }
 
 impl Flattener {
     pub fn new(with_pushes: bool) -> Flattener {
         Flattener { with_pushes, ..Flattener::default() }
+    }
+
+    /// For who wants values, and maybe calls, and can read records.
+    pub fn in_detail(with_calls: bool) -> Flattener {
+        Flattener { in_detail: true, with_calls, ..Flattener::default() }
     }
 
     pub fn read(&mut self, batch: &Batch<'_>, to: &mut impl Flat) {
@@ -94,7 +107,7 @@ impl Flattener {
                 rest = &rest[taken..];
             }
             let Some(number) = rest.first() else { break };
-            let kind = self.kinds.get(*number as usize).filter(|kind| kind.is_ordinary).copied();
+            let kind = self.kinds.get(*number as usize).filter(|kind| kind.is_ordinary && !self.in_detail).copied();
             let (_, after) = rest.split_at(self.length(rest));
             let is_taken_back = self.patterns.of(after).is_some_and(|next| next.nature == Nature::Retracting);
             if let Some(ordinary) = kind {
@@ -120,7 +133,7 @@ impl Flattener {
                 self.units.get(record.unit as usize + 1).map_or(self.instructions.len(), |next| next.first as usize);
             let accesses = n_before(&self.instructions[unit.first as usize..end], record.executed);
             let is_ordinary = unit.is_ordinary && !record.retracts;
-            let nature = match (record.retracts, is_ordinary && unit.marks == 0) {
+            let nature = match (record.retracts, is_ordinary && unit.marks == 0 && !unit.calls) {
                 (true, _) => Nature::Retracting,
                 (false, true) => Nature::Plain,
                 (false, false) => Nature::Special,
@@ -148,6 +161,9 @@ impl Flattener {
                 kind: facts.kind.into(),
                 through_fs: facts.through_fs,
             });
+            if self.in_detail {
+                self.patterns.held.push([facts.before.into(), facts.after.into()]);
+            }
         }
         for (instruction, site) in (0..).zip(&unit.sites) {
             if let Some((mark, word)) = site.mark {
@@ -157,7 +173,8 @@ impl Flattener {
         }
         let marks = (self.marks.len() - first_mark) as u16;
         let is_ordinary = is_ordinary(unit);
-        self.units.push(Unit { first: first as u32, first_mark: first_mark as u32, marks, is_ordinary });
+        let calls = self.with_calls && calls(unit);
+        self.units.push(Unit { first: first as u32, first_mark: first_mark as u32, marks, calls, is_ordinary });
     }
 
     fn length(&self, words: &[u64]) -> usize {
@@ -223,6 +240,10 @@ impl Flattener {
         let one = Batch { words, fs_base, ..*batch };
         let mut events = one.events();
         for event in events.by_ref() {
+            if self.in_detail {
+                to.detail(&event);
+                continue;
+            }
             match event.kind {
                 EventKind::Access(access) if self.with_pushes || !access.is_push_or_pop => {
                     let site = to.site(event.pc);
@@ -255,6 +276,11 @@ fn is_ordinary(unit: &UnitFacts) -> bool {
     !unit.repeats && unit.sites.iter().all(|site| site.fs_base.is_none())
 }
 
+fn calls(unit: &UnitFacts) -> bool {
+    let is_told = |kind, target| matches!(kind, SiteKind::Call | SiteKind::Return) && target != Target::Unknown;
+    unit.sites.iter().any(|site| is_told(site.kind, site.target))
+}
+
 /// How many accesses are of instructions before this one.
 fn n_before(instructions: &[u16], instruction: u16) -> u16 {
     instructions.partition_point(|other| *other < instruction) as u16
@@ -267,6 +293,16 @@ impl From<Seen> for AccessKind {
             Seen::Store => AccessKind::Write,
             Seen::Update => AccessKind::Update,
             Seen::Atomic => AccessKind::Atomic,
+        }
+    }
+}
+
+impl From<HeldWhere> for Held {
+    fn from(held: HeldWhere) -> Held {
+        match held {
+            HeldWhere::Nowhere => Held::Nowhere,
+            HeldWhere::Word(word) => Held::Word(word),
+            HeldWhere::Constant(value) => Held::Constant(value),
         }
     }
 }

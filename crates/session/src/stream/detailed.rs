@@ -9,43 +9,38 @@ use trace::stream::{Access, AccessKind, Event, Listener, Values};
 const SHORT: usize = 64;
 
 pub fn read<L: Listener>(batch: &Batch<'_>, teller: &mut Teller<L>) {
-    let thread = batch.thread.0;
-    let mut inside = teller.calls.inside(thread);
-    // Where the last push went, and which instruction did it.
-    let mut pushed = (0, 0);
-    for event in batch.events() {
-        let pc = event.pc;
+    batch.events().for_each(|event| teller.told(&event));
+}
+
+impl<L: Listener> Teller<L> {
+    pub fn told(&mut self, event: &engine::Event<'_>) {
+        let (pc, thread) = (event.pc, self.thread);
         match event.kind {
-            EventKind::Access(access) if access.is_push_or_pop => pushed = (pc, access.address),
+            EventKind::Access(access) if access.is_push_or_pop => self.pushed = (pc, access.address),
             EventKind::Access(seen) => {
                 let kind = AccessKind::from(seen.kind);
                 // Sites are numbered whether they are told or not.
-                let site = teller.site(pc);
-                let is_told = match inside {
+                let site = self.site(pc);
+                let is_told = match self.calls.inside(thread) {
                     Inside::Program => true,
                     Inside::Synchronisation => kind == AccessKind::Atomic,
                     Inside::Allocator => false,
                 };
                 if is_told {
                     let size = seen.size.min(u64::from(u32::MAX)) as u32;
-                    teller.valued(thread, &Access { address: seen.address, size, site, kind }, &seen);
+                    self.valued(thread, &Access { address: seen.address, size, site, kind }, &seen);
                 }
             }
-            EventKind::Marked { mark, words } => {
-                teller.marked(pc, mark, words);
-                inside = teller.calls.inside(thread);
-            }
+            EventKind::Marked { mark, words } => self.marked(pc, mark, words),
             EventKind::Call { target, return_address } => {
-                let stack = if pushed.0 == pc { pushed.1 } else { 0 };
-                teller.listener.event(thread, &Event::Called { site: pc, target, return_address, stack });
+                let stack = if self.pushed.0 == pc { self.pushed.1 } else { 0 };
+                self.listener.event(thread, &Event::Called { site: pc, target, return_address, stack });
             }
-            EventKind::Return { target } => teller.listener.event(thread, &Event::Returned { target }),
+            EventKind::Return { target } => self.listener.event(thread, &Event::Returned { target }),
             EventKind::Entry { .. } | EventKind::Branch { .. } => {}
         }
     }
-}
 
-impl<L: Listener> Teller<L> {
     fn valued(&mut self, thread: u32, access: &Access, seen: &engine::Access<'_>) {
         let (mut before, mut after) = (Bytes::default(), Bytes::default());
         let values = Values { before: before.fill(seen.before), after: after.fill(seen.after) };

@@ -41,6 +41,42 @@ pub fn address(word: u16, through_fs: bool, offset: i64, words: &[u64], fs_base:
     base.wrapping_add_signed(offset).wrapping_add(segment)
 }
 
+/// The longest value that a record has.
+pub const LONGEST_VALUE: usize = 64;
+
+/// Where a value of an access is to be found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    Nowhere,
+    /// In the record, from this word on.
+    Word(u16),
+    Constant(u64),
+}
+
+impl Held {
+    /// The bytes of a value, put together in a place for them.
+    #[inline]
+    pub fn bytes<'a>(self, words: &[u64], size: u32, place: &'a mut [u8; LONGEST_VALUE]) -> Option<&'a [u8]> {
+        let size = size as usize;
+        let first = match self {
+            Held::Nowhere => return None,
+            Held::Constant(value) => {
+                place[8..].fill(0);
+                value
+            }
+            Held::Word(first) => {
+                let rest = words.get(usize::from(first) + 1..).unwrap_or(&[]);
+                for (piece, word) in place[8..].chunks_exact_mut(8).zip(rest).take(size.div_ceil(8).saturating_sub(1)) {
+                    piece.copy_from_slice(&word.to_le_bytes());
+                }
+                *words.get(usize::from(first))?
+            }
+        };
+        place[..8].copy_from_slice(&first.to_le_bytes());
+        place.get(..size)
+    }
+}
+
 /// What the records of one number have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pattern {
@@ -67,6 +103,8 @@ pub enum Nature {
 pub struct Patterns {
     pub templates: Vec<Template>,
     pub patterns: Vec<Pattern>,
+    /// Of each template, what its memory holds before and after. Empty where no values are wanted.
+    pub held: Vec<[Held; 2]>,
 }
 
 impl Patterns {
@@ -80,6 +118,12 @@ impl Patterns {
     pub fn templates(&self, number: u32) -> &[Template] {
         let pattern = self.patterns.get(number as usize);
         pattern.map_or(&[], |pattern| &self.templates[pattern.first as usize..][..usize::from(pattern.accesses)])
+    }
+
+    /// What the memory of these templates holds. Nothing where no values are wanted.
+    pub fn held(&self, number: u32) -> &[[Held; 2]] {
+        let range = |pattern: &Pattern| pattern.first as usize..pattern.first as usize + usize::from(pattern.accesses);
+        self.patterns.get(number as usize).and_then(|pattern| self.held.get(range(pattern))).unwrap_or(&[])
     }
 }
 
@@ -135,5 +179,24 @@ impl<'a> Iterator for Plain<'a> {
         }
         self.rest = after;
         Some(Record { number: words[0] as u32, accesses: pattern.accesses, words })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_from_words_and_constants() {
+        let words = [7, 0x0807_0605_0403_0201, 0x100f_0e0d_0c0b_0a09];
+        let mut place = [0xff; LONGEST_VALUE];
+        let all: Vec<u8> = (1..=16).collect();
+        for size in [1, 4, 8, 12, 16] {
+            assert_eq!(Held::Word(1).bytes(&words, size, &mut place), Some(&all[..size as usize]));
+        }
+        assert_eq!(Held::Constant(0x201).bytes(&words, 4, &mut place), Some(&[1, 2, 0, 0][..]));
+        assert_eq!(Held::Nowhere.bytes(&words, 4, &mut place), None);
+        assert_eq!(Held::Word(3).bytes(&words, 8, &mut place), None, "beyond the record");
+        assert_eq!(Held::Word(1).bytes(&words, 65, &mut place), None, "longer than any");
     }
 }

@@ -3,13 +3,12 @@
 use super::Student;
 use super::races::{Classes, Once};
 use analysis::predict::{
-    self, Detector, Exploration, Explored, HandOverCheck, Libraries, MOST_MEMORY, Method, UseSeeker,
+    self, Detector, Doubtful, Exploration, Explored, HandOverCheck, Libraries, MOST_MEMORY, Method, UseSeeker,
 };
 use analysis::races::{HandOvers, Sieve, Sieved};
 use engine::{Chosen, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::BTreeSet;
 
 /// What is known before anything has been replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,8 +62,9 @@ pub fn predict(subject: Subject) -> (impl Student, Chosen) {
 }
 
 /// What becomes of what these instructions read: their values are needed, and where all others go.
-pub fn uses(readers: BTreeSet<u64>) -> (impl Student, Chosen) {
-    let seeker = UseSeeker::new(readers.iter().copied());
+pub fn uses(doubtful: Doubtful) -> (impl Student, Chosen) {
+    let instructions = doubtful.readers();
+    let seeker = UseSeeker::new(doubtful);
     let student = Once::new(seeker, |seeker: UseSeeker| json!(seeker.into_used()));
-    (student, Chosen { instructions: readers, others: Wanted::ADDRESSES })
+    (student, Chosen { instructions, others: Wanted::ADDRESSES })
 }

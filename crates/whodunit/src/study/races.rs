@@ -65,6 +65,10 @@ impl<L: Listener, F: Send> Listener for Once<L, F> {
         self.listener.as_ref().is_some_and(Listener::reads_records)
     }
 
+    fn hears_calls(&self) -> bool {
+        self.listener.as_ref().is_some_and(Listener::hears_calls)
+    }
+
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         if let Some(listener) = &mut self.listener {
             listener.valued(thread, access, values);
