@@ -22,7 +22,7 @@ use functions::Functions;
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use session::stream::{Detail, Streaming};
+use session::stream::{Detail, Role, Streaming};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trace::Recording;
@@ -70,6 +70,16 @@ pub enum Study {
     Overruns(overruns::Question),
 }
 
+impl Study {
+    /// Whether it matters that functions with a role are called.
+    fn wants(&self, role: Role) -> bool {
+        match self {
+            Study::Pairs(wanted) => wanted.wants(role),
+            _ => true,
+        }
+    }
+}
+
 /// A listener that has something to say in the end.
 pub trait Student: Listener + 'static {
     fn report(&mut self) -> Value;
@@ -83,7 +93,7 @@ struct Studying<S> {
 }
 
 pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log: u32) -> Box<dyn Inquiry> {
-    let mut functions = Functions::of(recording, log, allocators);
+    let mut functions = Functions::of(recording, log, allocators, |role| study.wants(role));
     match study {
         Study::Lines(selection) => {
             let detail = lines::Lines::detail(&selection);

@@ -162,6 +162,22 @@ impl Collected {
         self.executed = Vec::new();
     }
 
+    /// Keeps those positions that an occurrence is in, which are few of those that a run has.
+    fn forget_unused_positions(&mut self) {
+        let mut positions = Vec::new();
+        let mut numbers = FxHashMap::default();
+        for placed in self.pairs.iter_mut().flat_map(|pair| &mut pair.occurrences) {
+            for position in [&mut placed.head, &mut placed.tail] {
+                let old = std::mem::take(&mut self.positions[*position as usize]);
+                *position = *numbers.entry(*position).or_insert_with(|| {
+                    positions.push(old);
+                    positions.len() as u32 - 1
+                });
+            }
+        }
+        self.positions = positions;
+    }
+
     /// Names the contexts of ends by what they are, so that those of different runs can be compared.
     pub fn settle_contexts(&mut self) {
         let contexts = std::mem::take(&mut self.contexts);
@@ -402,14 +418,16 @@ impl Collector {
         let (executed, meeting) = (executed.into_iter().collect(), groups.named(pc));
         let nesting = self.loops.map(|loops| loops.nesting);
         let (positions, contexts) = nesting.map(|nesting| (nesting.positions, nesting.contexts)).unwrap_or_default();
-        Collected { pairs, accesses: self.turns.order(), executed, meeting, positions, contexts }
+        let mut collected = Collected { pairs, accesses: self.turns.order(), executed, meeting, positions, contexts };
+        collected.forget_unused_positions();
+        collected
     }
 
     /// The number of the iterations that an access is in.
     fn position(&mut self, thread: Thread, number: u32) -> u32 {
         let pc = self.instructions[number as usize].pc;
         match &mut self.loops {
-            Some(loops) if loops.sites.contains(&pc) => loops.nesting.position(thread, pc),
+            Some(loops) if loops.sites.contains(&pc) => loops.nesting.position(thread, pc).unwrap_or(UNPLACED),
             _ => UNPLACED,
         }
     }

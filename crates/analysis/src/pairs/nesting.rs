@@ -33,6 +33,9 @@ struct Frame {
     iterations: Vec<Iteration>,
 }
 
+/// So many positions are told apart in a run; with what is kept of each, these are some 200 MB.
+const MOST_POSITIONS: usize = 1 << 20;
+
 /// The number of a position, in the order in which they were first needed.
 pub(super) type PositionIdx = u32;
 
@@ -119,18 +122,21 @@ impl Nesting {
         number
     }
 
-    /// Where the thread is, at an instruction.
-    pub fn position(&mut self, thread: Thread, pc: u64) -> PositionIdx {
+    /// Where the thread is, at an instruction; nothing if there are too many positions already.
+    pub fn position(&mut self, thread: Thread, pc: u64) -> Option<PositionIdx> {
         self.frame_at(thread, pc);
         let frames = self.threads.get(&thread).map_or(&[][..], Vec::as_slice);
         let position: Vec<Iteration> = frames.iter().flat_map(|frame| frame.iterations.iter().copied()).collect();
         if let Some(number) = self.numbers.get(&position) {
-            return *number;
+            return Some(*number);
+        }
+        if self.positions.len() == MOST_POSITIONS {
+            return None;
         }
         let number = self.positions.len() as PositionIdx;
         self.numbers.insert(position.clone(), number);
         self.positions.push(position);
-        number
+        Some(number)
     }
 }
 
@@ -148,7 +154,7 @@ mod tests {
     }
 
     fn headers(nesting: &mut Nesting, pc: u64) -> Vec<(u64, u64)> {
-        let number = nesting.position(1, pc);
+        let number = nesting.position(1, pc).expect("there is room");
         nesting.positions[number as usize].iter().map(|iteration| (iteration.header, iteration.serial)).collect()
     }
 

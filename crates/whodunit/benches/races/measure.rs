@@ -29,8 +29,8 @@ pub enum Mode {
     Races,
     /// The pairs of the recording are collected, as `whodunit pairs` does with the first runs.
     Pairs,
-    /// The same with those instructions that the first look has found to be worth it, as it does with all later runs. Comes
-    /// after that.
+    /// The same with those instructions that the first look has found to come to memory where threads meet, as it does with later runs at
+    /// most: those that come to memory whose pairs are the same in all first runs are left out there. Comes after that.
     LaterPairs,
     /// The same for `whodunit predict`, but for the trials: what all detectors together cost.
     Predict,
@@ -118,6 +118,8 @@ fn later_pairs(found: &Path) -> Result<String, String> {
     let found = fs::read(found).map_err(|error| error.to_string())?;
     let found: Value = serde_json::from_slice(&found).map_err(|error| error.to_string())?;
     let mut question: Value = serde_json::from_str(PAIRS).map_err(|error| error.to_string())?;
-    question["study"]["study"]["pairs"]["among"] = found["meeting"].clone();
+    let groups = found["meeting"].as_array().into_iter().flatten();
+    let instructions: Vec<Value> = groups.filter_map(Value::as_array).flatten().cloned().collect();
+    question["study"]["study"]["pairs"]["among"] = Value::Array(instructions);
     Ok(question.to_string())
 }

@@ -13,11 +13,19 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Of the process image in `log`, and those that users have named; none if nothing is known of it.
-    pub fn of(recording: &Recording, log: u32, allocators: &[Allocator]) -> Functions {
+    /// Of the process image in `log`, and those that users have named, as far as they are wanted; none if nothing is known of it.
+    pub fn of(
+        recording: &Recording,
+        log: u32,
+        allocators: &[Allocator],
+        is_wanted: impl Fn(Role) -> bool,
+    ) -> Functions {
         let mut functions = Functions::default();
         let Some(recorded) = show::recorded(recording, log) else { return functions };
-        let role = |symbol: &str| allocators::role_of(allocators, symbol).or_else(|| role_of(symbol));
+        let role = |symbol: &str| {
+            let role = allocators::role_of(allocators, symbol).or_else(|| role_of(symbol));
+            role.filter(|role| is_wanted(*role))
+        };
         for function in recorded.space.functions_meaning(role) {
             functions.roles.insert(function.start.0, function.meaning);
             functions.marks.insert(function.start.0, Mark::Entry);

@@ -11,7 +11,7 @@ use program::flow::Flows;
 use program::space::GuestAddress;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use session::stream::Detail;
+use session::stream::{Detail, Role};
 use std::collections::BTreeSet;
 use trace::Recording;
 
@@ -36,6 +36,12 @@ impl Wanted {
     /// What the stream has to tell.
     pub fn detail(&self) -> Detail {
         if self.looping_sites.is_empty() && !self.contexts { Detail::Accesses } else { Detail::Calls }
+    }
+
+    /// Whether it matters that functions with a role are called. What locks do within is not heard in any case where only some
+    /// instructions are, and each call costs more than many accesses.
+    pub fn wants(&self, role: Role) -> bool {
+        self.among.is_none() || role.is_allocator()
     }
 
     /// What has to be observed, if that is not everything.
