@@ -57,7 +57,7 @@ pub use nesting::{Iteration, LoopsAround};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use rings::{Ring, rings, turning_pairs};
 pub use runs::{Direction, PairId, PairKey, Runs};
-pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, sharpen, suspects};
+pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, rarest, sharpen, suspects};
 
 use serde::{Deserialize, Serialize};
 

@@ -17,6 +17,8 @@ const FORMS: u8 = 4;
 pub struct InStep {
     pub couple: Couple,
     pub occurrences: [Occurrence; 2],
+    /// How many passing runs have it like that, all the same.
+    pub times: usize,
 }
 
 /// A run that was heard with the iterations of its pairs.
@@ -58,8 +60,8 @@ impl<'a> Iterated<'a> {
     }
 }
 
-/// Test procedure III at the level of loops: couples with a form that at most `most` passing runs have, and none of them has
-/// less often. `failing` and `passing` are the same runs as before, heard again with loops.
+/// Test procedure III at the level of loops: couples with a form that at most `most` passing runs have, the rarest first.
+/// `failing` and `passing` are the same runs as before, heard again with loops.
 pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected], most: usize) -> Vec<InStep> {
     let failing = Iterated::new(failing);
     let passing: Vec<Iterated<'_>> = passing.iter().map(Iterated::new).collect();
@@ -82,19 +84,17 @@ pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected],
         times.into_iter().map(|(form, times)| (times, form)).min()
     };
     let counted = turning_couples(runs).into_iter().filter_map(|couple| Some((times(&couple)?, couple)));
-    let counted: Vec<((usize, Forms), Couple)> = counted.collect();
-    let fewest = counted.iter().map(|((times, _), _)| *times).min();
-    let rarest: BTreeMap<Couple, Forms> = counted
-        .iter()
-        .filter(|((times, _), _)| Some(*times) == fewest)
-        .map(|((_, form), couple)| (*couple, *form))
-        .collect();
-    let in_order = counted.into_iter().map(|(_, couple)| couple).filter(|couple| rarest.contains_key(couple));
-    let kept = without_foretelling(runs, in_order.collect());
-    let with_occurrences = kept.into_iter().filter_map(|couple| {
+    let mut counted: Vec<((usize, Forms), Couple)> = counted.collect();
+    counted.sort_by_key(|((times, _), _)| *times);
+    let rarest: BTreeMap<Couple, (usize, Forms)> = counted.iter().map(|(rarest, couple)| (*couple, *rarest)).collect();
+    let equally_rare = counted.chunk_by(|((one, _), _), ((other, _), _)| one == other);
+    let kept =
+        equally_rare.flat_map(|couples| without_foretelling(runs, couples.iter().map(|(_, couple)| *couple).collect()));
+    let with_occurrences = kept.filter_map(|couple| {
+        let (times, form) = rarest[&couple];
         let mut meetings = failing.meetings(runs.key(couple.first), runs.key(couple.second));
-        let occurrences = meetings.find(|(form, _)| *form == rarest[&couple])?.1;
-        Some(InStep { couple, occurrences })
+        let occurrences = meetings.find(|(meeting, _)| *meeting == form)?.1;
+        Some(InStep { couple, occurrences, times })
     });
     with_occurrences.collect()
 }

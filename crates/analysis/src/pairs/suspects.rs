@@ -39,6 +39,16 @@ pub enum Suspect {
     Ring(Ring),
 }
 
+/// Without the couples in iterations that more passing runs have than others.
+pub fn rarest(found: &[Suspect]) -> Vec<Suspect> {
+    let times = |suspect: &Suspect| match suspect {
+        Suspect::InStep(couple) => Some(couple.times),
+        _ => None,
+    };
+    let fewest = found.iter().filter_map(times).min();
+    found.iter().filter(|suspect| times(suspect).is_none_or(|times| Some(times) == fewest)).cloned().collect()
+}
+
 impl Suspect {
     pub fn procedure(&self) -> Procedure {
         match self {
@@ -61,7 +71,7 @@ impl Suspect {
             Suspect::Between { into: one, back: other } => vec![first(one), first(other)],
             Suspect::Couple(couple, level) => couple.occurrences(runs, level).to_vec(),
             Suspect::Missing(missing) => vec![(missing.original, None)],
-            Suspect::InStep(InStep { couple, occurrences: [one, other] }) => {
+            Suspect::InStep(InStep { couple, occurrences: [one, other], .. }) => {
                 vec![(couple.first, Some(one)), (couple.second, Some(other))]
             }
             Suspect::Ring(Ring { pairs, occurrences }) => pairs.into_iter().zip(occurrences.map(Some)).collect(),

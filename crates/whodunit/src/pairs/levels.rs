@@ -11,8 +11,8 @@ use super::verdicts::Verdict;
 use super::{Arguments, Case};
 use crate::recordings::Trouble;
 use analysis::pairs::{
-    Collected, Level, PairId, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, mixtures, rare, rings, sharpen,
-    suspects, turning_couples, turning_pairs,
+    Collected, Level, PairId, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, mixtures, rare, rarest, rings,
+    sharpen, suspects, turning_couples, turning_pairs,
 };
 use std::collections::BTreeSet;
 
@@ -115,13 +115,26 @@ fn seen(case: &mut Case, look: Look, arguments: &Arguments) -> Result<Option<(Ve
     case.story.push_str(look.story());
     let found = found(case, look, arguments).and_then(|mut found| {
         sharpen(&case.runs, &mut found);
-        let verdict = (!found.is_empty()).then(|| Verdict::on(&found, case, arguments.prove)).transpose()?;
-        Ok(verdict.map(|verdict| (found, verdict)))
+        judged(found, case, arguments)
     });
     if let Some(before) = before {
         (case.runs, case.story) = before;
     }
     found
+}
+
+/// What comes of suspects. Those that are rarer in passing runs are tried first, and they alone are told if nothing is proved.
+fn judged(found: Vec<Suspect>, case: &Case, arguments: &Arguments) -> Result<Option<(Vec<Suspect>, Verdict)>, Trouble> {
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let verdict = Verdict::on(&found, case, arguments.prove)?;
+    let rarest = rarest(&found);
+    if verdict.is_proved() || rarest.len() == found.len() {
+        return Ok(Some((found, verdict)));
+    }
+    let verdict = Verdict::on(&rarest, case, 0)?;
+    Ok(Some((rarest, verdict)))
 }
 
 fn found(case: &Case, look: Look, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
