@@ -137,8 +137,18 @@ impl Runner {
         self.repeated == enough
     }
 
+    /// Whether the round takes a lock by a locked instruction and gives it up: who asks under a lock does not spin.
+    fn takes_lock(&self) -> bool {
+        // Where in the round it begins is not known, so neither is which comes first.
+        let writers = |of: &Access| self.body.iter().filter(|other| other.kind.writes() && overlap(other, of)).count();
+        self.body.iter().any(|access| access.kind == AccessKind::Atomic && writers(access) > 1)
+    }
+
     /// The reads of the round whose places it does not write.
     fn pure_reads(&self) -> Vec<Access> {
+        if self.takes_lock() {
+            return Vec::new();
+        }
         let writes = |place: &Access| self.body.iter().any(|other| other.kind.writes() && overlap(other, place));
         self.body.iter().filter(|access| access.kind == AccessKind::Read && !writes(access)).copied().collect()
     }

@@ -79,6 +79,24 @@ fn a_loop_that_asks_under_a_lock_does_not_spin() {
 }
 
 #[test]
+fn a_lock_may_be_made_of_locked_instructions() {
+    for give_up in ["atomic m @2", "write m @2"] {
+        let mut table = "T1 | T2\n".to_owned();
+        let round = format!("| atomic m @1\n | read f @50\n | {give_up}\n");
+        (0..9).for_each(|_| table.push_str(&round));
+        table.push_str("atomic m |\n write f |\n atomic m |\n");
+        table.push_str(&round);
+        table.push_str("| read y @51\n");
+        assert_eq!(Stream::of(&table).survey().ad_hoc, []);
+    }
+    // One that counts its rounds takes no lock.
+    let mut table = "T1 | T2\n".to_owned();
+    (0..9).for_each(|_| table.push_str("| atomic turns @1\n | read f @50\n"));
+    table.push_str("write f |\n | atomic turns @1\n | read f @50\n | read y @51\n");
+    assert_eq!(Stream::of(&table).survey().ad_hoc.len(), 1);
+}
+
+#[test]
 fn waiting_for_an_atomic_is_nothing_to_tell() {
     let table = format!("{SPIN}\n atomic f |");
     let stream = Stream::of(&table);
