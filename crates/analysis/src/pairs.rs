@@ -40,12 +40,15 @@ mod last;
 mod learning;
 mod nesting;
 mod outlines;
+mod places;
 mod procedures;
 mod rings;
 mod runs;
 mod stamps;
 mod suspects;
+mod sweeps;
 mod two_by_two;
+mod visitors;
 mod words;
 
 pub use bug_types::BugType;
@@ -54,10 +57,12 @@ pub use coupled::{Couple, Level, coupled, mixtures, turning_couples};
 pub use iterations::{InStep, coupled_by_loops};
 pub use learning::{ENOUGH_PASSING, Learning};
 pub use nesting::{Iteration, LoopsAround};
+pub use places::{MeetingPlaces, PlaceSeeker};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};
 pub use rings::{Ring, rings, turning_pairs};
 pub use runs::{Direction, PairId, PairKey, Runs};
 pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, rarest, sharpen, suspects};
+pub use visitors::{VisitorSeeker, Visitors};
 
 use serde::{Deserialize, Serialize};
 

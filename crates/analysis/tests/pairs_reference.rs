@@ -3,7 +3,8 @@
 #[path = "races/written.rs"]
 mod written;
 
-use analysis::pairs::{Collected, Collector, Deed, End, Moment, Occurrence, Scope, SeenPair};
+use analysis::pairs::{Collected, Collector, Deed, End, Moment, Occurrence};
+use analysis::pairs::{PlaceSeeker, Scope, SeenPair, VisitorSeeker};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
@@ -266,4 +267,55 @@ fn two_by_two_is_the_same_by_accesses_and_by_records() {
         let [accesses, records] = [false, true].map(|by| pairs(Collector::new(scope()).two_by_two(), &stream, by));
         assert_eq!(accesses, records, "seed {seed}");
     }
+}
+
+#[test]
+fn instructions_that_never_come_where_threads_meet_make_no_pairs() {
+    let mut n_left_out = 0;
+    for seed in 0..STREAMS {
+        let stream = stream(seed);
+        for by_records in [false, true] {
+            let mut seeker = PlaceSeeker::new(scope());
+            tell(&mut seeker, &stream, by_records);
+            let mut visiting = VisitorSeeker::new(scope(), &seeker.into_places());
+            tell(&mut visiting, &stream, by_records);
+            let visitors = visiting.into_visitors().instructions;
+            n_left_out += SITES as usize - visitors.len();
+            let whole = pairs(Collector::new(scope()), &stream, by_records);
+            let among = pairs(Collector::new(scope()).among(visitors), &stream, by_records);
+            assert_eq!(among.pairs, whole.pairs, "seed {seed}, by records {by_records}");
+        }
+    }
+    assert!(n_left_out > STREAMS as usize, "only {n_left_out} instructions were left out");
+}
+
+/// The same accesses over more memory.
+fn spread(stream: &mut [(Thread, Done)], seed: u64) {
+    let mut random = Rng::with_seed(seed);
+    for (_, done) in stream {
+        let Done::Accesses(accesses) = done else { continue };
+        for access in accesses.iter_mut().filter(|access| access.address >= GLOBALS) {
+            access.address += random.u64(..256) << 8;
+        }
+    }
+}
+
+#[test]
+fn instructions_that_sweep_make_no_pairs_but_real_ones() {
+    let (mut n_pairs, mut n_sampled) = (0, 0);
+    for seed in 0..STREAMS {
+        // Ten times the same length: lines that are looked at must be come to often.
+        let mut stream: Vec<(Thread, Done)> = (0..10).flat_map(|part| stream(seed + part * STREAMS)).collect();
+        spread(&mut stream, seed);
+        let key = |pair: &SeenPair| (pair.head, pair.tail);
+        let whole: BTreeSet<(End, End)> =
+            pairs(Collector::new(scope()), &stream, false).pairs.iter().map(key).collect();
+        let sweeping = || Collector::new(scope()).sweeping([0, 1, 2, 7, 8]);
+        let [accesses, records] = [false, true].map(|by_records| pairs(sweeping(), &stream, by_records));
+        assert_eq!(accesses, records, "seed {seed}");
+        let sampled: BTreeSet<(End, End)> = accesses.pairs.iter().map(key).collect();
+        assert!(sampled.is_subset(&whole), "seed {seed}: {:?}", sampled.difference(&whole).next());
+        (n_pairs, n_sampled) = (n_pairs + whole.len(), n_sampled + sampled.len());
+    }
+    assert!(n_sampled > n_pairs / 4 && n_sampled < n_pairs, "{n_sampled} of {n_pairs} pairs");
 }

@@ -122,6 +122,9 @@ pub struct Arguments {
     /// How runs are compared
     #[arg(long, value_name = "METHOD", value_enum, default_value_t, conflicts_with = "procedure")]
     method: Method,
+    /// Look at all memory of long runs, also where instructions go over a lot of it: slower
+    #[arg(long, conflicts_with = "method")]
+    whole: bool,
     /// Tell how what is found narrows with the number of passing runs
     #[arg(long, conflicts_with = "method")]
     sensitivity: bool,
@@ -165,7 +168,7 @@ struct Case {
 impl Case {
     /// How its runs are heard once more.
     fn manner(&self) -> Manner {
-        Manner { among: self.learning.meeting(), ..Manner::default() }
+        Manner::after(&self.learning)
     }
 }
 
@@ -215,10 +218,10 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
         let sentence = format!("the runs are of different programs, {one} and {other}; compare runs of one");
         return Err(Trouble::Refused(sentence));
     }
-    let first = failing.hear(&Manner::default(), &failing)?;
-    let (mut runs, mut learning) = (Runs::new(&first), Learning::new(&first));
+    let (first, mut learning) = failing.hear_first(arguments.whole)?;
+    let mut runs = Runs::new(&first);
     let all_of = |heard: hearing::Heard| heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err);
-    let further = hearing::hear_all(&failures, &failing, &Manner::default(), arguments.jobs());
+    let further = hearing::hear_all(&failures, &failing, &Manner::after(&learning), arguments.jobs());
     all_of(further)?.iter().for_each(|run| runs.add_failing(run));
     for wave in passing.chunks(ENOUGH_PASSING) {
         for run in all_of(hearing::hear_passing(wave, &failing, &learning, arguments.jobs()))? {
@@ -243,6 +246,16 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
     })))
 }
 
+/// Says so if some memory was not looked at.
+fn note_on_sweeping(learning: &Learning) -> Option<String> {
+    let what = match learning.sweeping().len() {
+        0 => return None,
+        1 => "1 instruction goes over a lot of memory and was".to_owned(),
+        several => format!("{several} instructions go over a lot of memory and were"),
+    };
+    Some(format!("{what} looked at in a part of it (--whole: in all of it)."))
+}
+
 fn passing_runs(number: usize) -> String {
     format!("{number} passing run{}", if number == 1 { "" } else { "s" })
 }
@@ -263,6 +276,7 @@ fn judge(mut case: Case, arguments: &Arguments) -> Result<Findings, Trouble> {
         return Ok(findings);
     }
     verdict(&mut case, arguments)?.pass(&mut findings);
+    findings.notes.extend(note_on_sweeping(&case.learning));
     if arguments.sensitivity {
         let points = narrowing(&mut case.runs, arguments.procedure());
         let point = |(runs, suspects): (usize, usize)| Narrowing { runs: runs as u64, suspects: suspects as u64 };

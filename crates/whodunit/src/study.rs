@@ -14,7 +14,7 @@ pub mod steps;
 
 use crate::allocators::Allocator;
 use crate::inquiry::Inquiry;
-use analysis::pairs::Scope;
+use analysis::pairs::{MeetingPlaces, Scope};
 use analysis::predict::{Doubtful, Libraries};
 use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
 use engine::{Chosen, Marks, Observation, Observer, Passed, Wanted};
@@ -56,6 +56,10 @@ pub enum Study {
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
     Steps(Vec<steps::Wanted>),
+    /// Memory at which threads meet.
+    MeetingPlaces(Scope),
+    /// Instructions that come there.
+    Visitors { scope: Scope, places: MeetingPlaces },
     /// Access pairs.
     Pairs(pairs::Wanted),
     /// Patterns of accesses to one location.
@@ -130,6 +134,12 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
         Study::Patterns(scope) => Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses)),
+        Study::MeetingPlaces(scope) => {
+            Box::new(Studying::new(pairs::meeting_places(scope), functions, Detail::Accesses))
+        }
+        Study::Visitors { scope, places } => {
+            Box::new(Studying::new(pairs::visitors(scope, &places), functions, Detail::Accesses))
+        }
         Study::Pairs(wanted) => {
             let (detail, chosen) = (wanted.detail(), wanted.chosen());
             let student = pairs::collect(wanted, recording, log, &mut functions);

@@ -14,5 +14,6 @@ mod workplace;
 mod pairs {
     mod bad_input;
     mod comparing;
+    mod long_runs;
     mod place;
 }

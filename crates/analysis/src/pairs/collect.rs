@@ -2,17 +2,18 @@
 
 use super::cells::{Cells, Stamp, Visitor};
 use super::contexts::{CALLERS, NOWHERE, Place, digest};
-use super::groups::{Groups, Member, NOBODY};
+use super::groups::{Groups, LINE, Member, NOBODY};
 use super::last::{LastAccesses, Past};
 use super::nesting::{Iteration, LoopsAround, Nesting};
-use super::outlines::{Heard, Outlines};
+use super::outlines::{Counted, Outline, Outlines};
 use super::stamps::{Turns, UNPLACED, Who, Whos};
+use super::sweeps::{Regard, Sweeps, pieces};
 use super::{Deed, End};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use trace::stream::records::Records;
+use trace::stream::records::{Patterns, Records};
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
 
 /// How many bytes' addresses of a pair are kept, to tell variables apart.
@@ -21,6 +22,9 @@ const MOST_PLACES: usize = 4;
 const MOST_DIRECTIONS: usize = 64;
 /// How many occurrences of a pair are kept with their iterations.
 const MOST_OCCURRENCES: usize = 256;
+
+/// A pair that was heard by chance only counts if it came so often: it would be heard in other runs, too.
+const TIMES_BY_CHANCE: u64 = 4;
 
 /// How many pairs are looked up without a table.
 const REMEMBERED: usize = 1 << 12;
@@ -36,7 +40,27 @@ pub struct Scope {
     pub ignored_memory: Vec<Range<u64>>,
 }
 
+/// What a scope makes of an instruction.
+#[derive(Clone, Copy)]
+pub(super) struct CodeRole {
+    is_ignored: bool,
+    /// Its locked accesses are not looked at.
+    synchronises: bool,
+}
+
+impl CodeRole {
+    pub const IGNORED: CodeRole = CodeRole { is_ignored: true, synchronises: false };
+
+    pub fn concerns(self, kind: AccessKind) -> bool {
+        !(self.is_ignored || self.synchronises && kind == AccessKind::Atomic)
+    }
+}
+
 impl Scope {
+    pub(super) fn role(&self, pc: u64) -> CodeRole {
+        CodeRole { is_ignored: self.ignores_code(pc), synchronises: self.synchronises(pc) }
+    }
+
     fn is_in(ranges: &[Range<u64>], address: u64) -> bool {
         ranges.iter().any(|range| range.contains(&address))
     }
@@ -191,17 +215,12 @@ impl Collected {
 #[derive(Clone, Copy)]
 struct SiteFacts {
     number: u32,
-    is_ignored: bool,
-    synchronises: bool,
+    role: CodeRole,
     is_executed: bool,
     /// Of those that come to the same memory, as far as is known.
     group: Member,
-}
-
-impl SiteFacts {
-    fn concerns(&self, kind: AccessKind) -> bool {
-        !(self.is_ignored || self.synchronises && kind == AccessKind::Atomic)
-    }
+    /// The line of memory where it came to that last, and how much had been forgotten then.
+    met_last: (u64, u64),
 }
 
 /// The last accesses of a run, by what is kept of them.
@@ -213,6 +232,8 @@ enum Heads {
 /// Keeps the pairs of a run.
 pub struct Collector {
     scope: Scope,
+    /// The instructions that are looked at, if that is not all of them.
+    among: Option<FxHashSet<u64>>,
     /// By the stream's numbers.
     sites: Vec<SiteFacts>,
     /// Instructions, and the calls that led there, by the numbers that pairs know them by.
@@ -224,6 +245,9 @@ pub struct Collector {
     turns: Turns,
     outlines: Outlines,
     groups: Groups,
+    /// How often memory has become another one.
+    n_forgotten: u64,
+    sweeps: Sweeps,
     gathered: Gathered,
     loops: Option<Loops>,
 }
@@ -266,10 +290,29 @@ struct Raw {
     tail: (u32, Deed),
     first: Occurrence,
     times: u64,
+    /// Not by chance: all accesses to its memory were looked at.
+    is_sure: bool,
     directions: Vec<(Thread, Thread)>,
     elsewhere: Vec<Occurrence>,
     places: Vec<u64>,
     occurrences: Vec<Placed>,
+}
+
+/// Where two accesses met.
+#[derive(Clone, Copy)]
+struct At {
+    address: u64,
+    /// Everybody who came there was looked at.
+    is_sure: bool,
+}
+
+/// An access that may have to be looked at.
+struct Coming {
+    thread: Thread,
+    stamp: Stamp,
+    site: Site,
+    reads: bool,
+    writes: bool,
 }
 
 impl Default for Gathered {
@@ -281,7 +324,7 @@ impl Default for Gathered {
 
 impl Gathered {
     #[inline]
-    fn add(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), address: u64, whos: &Whos, turns: &Turns) {
+    fn add(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), at: At, whos: &Whos, turns: &Turns) {
         let (head_writes, tail_writes) = (head.1 == Deed::Write, tail.1 == Deed::Write);
         let meeting = Meeting { head: head.0.who(), tail: tail.0.who(), head_writes, tail_writes };
         let place = meeting.hash() % REMEMBERED;
@@ -290,10 +333,11 @@ impl Gathered {
             (before, number) if before == meeting => {
                 let pair = &mut self.pairs[number];
                 pair.times += 1;
-                pair.add_place(address);
+                pair.is_sure |= at.is_sure;
+                pair.add_place(at.address);
             }
             _ => {
-                let number = self.note(head, tail, address, whos, turns);
+                let number = self.note(head, tail, at, whos, turns);
                 if whos.of(tail.0).position == UNPLACED {
                     self.lately[place] = (meeting, number);
                 }
@@ -301,9 +345,10 @@ impl Gathered {
         }
     }
 
-    fn note(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), address: u64, whos: &Whos, turns: &Turns) -> usize {
+    fn note(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), at: At, whos: &Whos, turns: &Turns) -> usize {
         let (head_who, tail_who) = (whos.of(head.0), whos.of(tail.0));
         let moment = |who: Who, stamp: Stamp| turns.moment(who.thread, stamp.order());
+        let address = at.address;
         let occurrence = Occurrence { head: moment(head_who, head.0), tail: moment(tail_who, tail.0), address };
         let key = (head_who.number, head.1, tail_who.number, tail.1);
         let number = *self.numbers.entry(key).or_insert(self.pairs.len());
@@ -313,12 +358,14 @@ impl Gathered {
                 tail: (tail_who.number, tail.1),
                 first: occurrence,
                 times: 0,
+                is_sure: false,
                 directions: Vec::new(),
                 elsewhere: Vec::new(),
                 places: Vec::new(),
                 occurrences: Vec::new(),
             });
         }
+        self.pairs[number].is_sure |= at.is_sure;
         self.pairs[number].note(occurrence);
         if head_who.position != UNPLACED && tail_who.position != UNPLACED {
             self.pairs[number].place(Placed { occurrence, head: head_who.position, tail: tail_who.position });
@@ -362,6 +409,7 @@ impl Collector {
     pub fn new(scope: Scope) -> Collector {
         Collector {
             scope,
+            among: None,
             sites: Vec::new(),
             instructions: Vec::new(),
             numbers: FxHashMap::default(),
@@ -371,9 +419,21 @@ impl Collector {
             turns: Turns::default(),
             outlines: Outlines::default(),
             groups: Groups::default(),
+            n_forgotten: 0,
+            sweeps: Sweeps::default(),
             gathered: Gathered::default(),
             loops: None,
         }
+    }
+
+    /// Looks at these instructions only.
+    pub fn among(self, instructions: impl IntoIterator<Item = u64>) -> Collector {
+        Collector { among: Some(instructions.into_iter().collect()), ..self }
+    }
+
+    /// Looks at these instructions in a part of the memory that nobody else comes to.
+    pub fn sweeping(self, instructions: impl IntoIterator<Item = u64>) -> Collector {
+        Collector { sweeps: Sweeps::of(instructions), ..self }
     }
 
     /// Keeps the iterations of these instructions' accesses too. The stream has to tell calls, returns and loops.
@@ -397,7 +457,8 @@ impl Collector {
             let Place { pc, context } = self.instructions[number as usize];
             End { pc, deed, context }
         };
-        let pairs = self.gathered.pairs.iter().map(|raw| SeenPair {
+        let told = self.gathered.pairs.iter().filter(|raw| raw.is_sure || raw.times >= TIMES_BY_CHANCE);
+        let pairs = told.map(|raw| SeenPair {
             head: end(raw.head),
             tail: end(raw.tail),
             first: raw.first,
@@ -445,45 +506,70 @@ impl Collector {
     fn access(&mut self, thread: Thread, access: &Access) {
         self.turns.count(thread, 1);
         let facts = &mut self.sites[access.site.0 as usize];
-        if !facts.concerns(access.kind) {
+        if !facts.role.concerns(access.kind) {
             return;
         }
         facts.is_executed = true;
         let number = facts.number;
         let who = Who { thread, position: self.position(thread, number), number: self.called_from(thread, number) };
-        let order = self.turns.order();
-        let place = (access.address, u64::from(access.size));
-        self.visit(who, order, place, (access.kind.reads(), access.kind.writes()), access.site);
+        let (stamp, site) = (Stamp::new(self.whos.number(who), self.turns.order()), access.site);
+        let coming = Coming { thread, stamp, site, reads: access.kind.reads(), writes: access.kind.writes() };
+        self.hear(&coming, (access.address, u64::from(access.size)));
+    }
+
+    /// Looks at an access, as far as that is worth it.
+    #[inline]
+    fn hear(&mut self, coming: &Coming, place: (u64, u64)) {
+        match self.sweeps.come(coming.site, place) {
+            Regard::None => {}
+            Regard::InPart => pieces(place.0, place.1).for_each(|piece| self.hear_piece(coming, piece)),
+            regard => self.look(coming, place, regard == Regard::Whole),
+        }
+    }
+
+    fn hear_piece(&mut self, coming: &Coming, piece: (u64, u64)) {
+        let regard = self.sweeps.come(coming.site, piece);
+        if regard != Regard::None {
+            self.look(coming, piece, regard == Regard::Whole);
+        }
+    }
+
+    #[inline]
+    fn look(&mut self, coming: &Coming, place: (u64, u64), is_sure: bool) {
+        match self.renew(coming, place) {
+            Some(false) => {}
+            Some(true) => self.meet(coming.site, place),
+            None => self.visit(coming, place, is_sure),
+        }
     }
 
     /// See [`Cells::renew`].
     #[inline]
-    fn renew(&mut self, who: Who, order: u64, place: (u64, u64), writes: bool) -> Option<bool> {
+    fn renew(&mut self, coming: &Coming, place: (u64, u64)) -> Option<bool> {
         let Heads::Nearest(cells) = &mut self.last else { return None };
-        let stamp = Stamp::new(self.whos.number(who), order);
-        let turn = self.turns.start();
-        cells.renew(place, writes, &Visitor { thread: who.thread, stamp, turn, threads: self.whos.threads() })
+        let (thread, stamp, turn) = (coming.thread, coming.stamp, self.turns.start());
+        cells.renew(place, coming.writes, &Visitor { thread, stamp, turn, threads: self.whos.threads() })
     }
 
-    fn visit(&mut self, who: Who, order: u64, place: (u64, u64), (reads, writes): (bool, bool), site: Site) {
-        let stamp = Stamp::new(self.whos.number(who), order);
+    fn visit(&mut self, coming: &Coming, place: (u64, u64), is_sure: bool) {
+        let Coming { thread, stamp, site, reads, writes } = *coming;
         let deeds = [reads.then_some(Deed::Read), writes.then_some(Deed::Write)];
         for deed in deeds.into_iter().flatten() {
             let (gathered, scope, whos, turns) = (&mut self.gathered, &self.scope, &self.whos, &self.turns);
-            let mut pair = |head: Stamp, head_deed: Deed, at: u64| {
-                if !scope.ignores_memory(at) {
-                    gathered.add((head, head_deed), (stamp, deed), at, whos, turns);
+            let mut pair = |head: Stamp, head_deed: Deed, address: u64| {
+                if !scope.ignores_memory(address) {
+                    gathered.add((head, head_deed), (stamp, deed), At { address, is_sure }, whos, turns);
                 }
             };
             match &mut self.last {
                 Heads::Nearest(cells) => {
-                    let visitor = Visitor { thread: who.thread, stamp, turn: turns.start(), threads: whos.threads() };
+                    let visitor = Visitor { thread, stamp, turn: turns.start(), threads: whos.threads() };
                     if cells.access(place, deed, &visitor, pair) {
                         self.meet(site, place);
                     }
                 }
                 Heads::TwoByTwo(last) => {
-                    let past = Past { thread: who.thread, stamp };
+                    let past = Past { thread, stamp };
                     last.access(place.0, place.1, deed, past, |head, deed, at| pair(head.stamp, deed, at));
                 }
             }
@@ -494,7 +580,11 @@ impl Collector {
     #[inline]
     fn meet(&mut self, site: Site, place: (u64, u64)) {
         let facts = &mut self.sites[site.0 as usize];
-        facts.group = self.groups.come(facts.group, facts.number, place);
+        let is_in_line = place.0 % LINE + place.1 <= LINE;
+        if facts.met_last != (place.0 / LINE, self.n_forgotten) || !is_in_line {
+            facts.met_last = (place.0 / LINE, self.n_forgotten);
+            facts.group = self.groups.come(facts.group, facts.number, place);
+        }
     }
 
     fn freed(&mut self, thread: Thread, address: u64, pc: u64) {
@@ -503,8 +593,11 @@ impl Collector {
         self.turns.count(thread, 1);
         let Some(size) = self.blocks.remove(&address) else { return };
         let stamp = Stamp::new(self.whos.number(Who { thread, number, position: UNPLACED }), self.turns.order());
-        let (gathered, whos, turns) = (&mut self.gathered, &self.whos, &self.turns);
-        let mut pair = |head, deed, at| gathered.add((head, deed), (stamp, Deed::Write), at, whos, turns);
+        let (gathered, sweeps, whos, turns) = (&mut self.gathered, &mut self.sweeps, &self.whos, &self.turns);
+        let mut pair = |head, deed, address| {
+            let at = At { address, is_sure: sweeps.is_known(address) };
+            gathered.add((head, deed), (stamp, Deed::Write), at, whos, turns);
+        };
         match &mut self.last {
             Heads::Nearest(cells) => {
                 let visitor = Visitor { thread, stamp, turn: turns.start(), threads: whos.threads() };
@@ -518,6 +611,8 @@ impl Collector {
     }
 
     fn forget(&mut self, address: u64, size: u64) {
+        self.n_forgotten += 1;
+        self.sweeps.forget(address, size);
         match &mut self.last {
             Heads::Nearest(cells) => {
                 cells.forget(address, size);
@@ -525,6 +620,24 @@ impl Collector {
             }
             Heads::TwoByTwo(last) => last.forget(address, size),
         }
+    }
+
+    #[inline]
+    fn outline(&mut self, pattern: u32, patterns: &Patterns) -> Outline {
+        let (sites, sweeps) = (&mut self.sites, &self.sweeps);
+        self.outlines.of(pattern, patterns, |template| {
+            let facts = &mut sites[template.site.0 as usize];
+            let concerns = facts.role.concerns(template.kind);
+            facts.is_executed |= concerns;
+            concerns.then(|| Counted { number: facts.number, is_sweeping: sweeps.is_sweeping(template.site) })
+        })
+    }
+
+    /// The spans of a record that are to be looked at, by their bits.
+    #[inline]
+    fn live_spans(&self, outline: &Outline, words: &[u64], fs_base: u64) -> u64 {
+        let sweeps = &self.sweeps;
+        self.outlines.live_spans(outline, words, fs_base, |first, last| sweeps.are_passed(first, last))
     }
 
     /// The number of an instruction among those of pairs. Releases have no site of their own in the stream.
@@ -561,25 +674,25 @@ impl Listener for Collector {
         let mut length = 0;
         for record in records.plain() {
             length += record.words.len();
-            let sites = &mut self.sites;
-            let heard = self.outlines.of(record.number, records.patterns, |template| {
-                let facts = &mut sites[template.site.0 as usize];
-                let concerns = facts.concerns(template.kind);
-                facts.is_executed |= concerns;
-                concerns.then_some(facts.number)
-            });
+            let outline = self.outline(record.number, records.patterns);
             self.turns.count(thread, u64::from(record.accesses));
+            let live = self.live_spans(&outline, record.words, records.fs_base);
+            if live == 0 {
+                continue;
+            }
+            let whos = &mut self.whos;
+            self.outlines
+                .take_up(record.number, thread, |number| whos.number(Who { thread, number, position: UNPLACED }));
             let before = self.turns.order() - u64::from(record.accesses);
-            for index in heard {
-                let heard: Heard = self.outlines.heard(index);
-                let place = (heard.address(record.words, records.fs_base), u64::from(heard.size));
-                let who = Who { thread, number: heard.number, position: UNPLACED };
-                let order = before + u64::from(heard.order);
-                match self.renew(who, order, place, heard.writes) {
-                    Some(false) => {}
-                    Some(true) => self.meet(heard.site, place),
-                    None => self.visit(who, order, place, (heard.reads, heard.writes), heard.site),
+            for index in outline.heard() {
+                let heard = self.outlines.heard(index);
+                if heard.span & live == 0 {
+                    continue;
                 }
+                let place = (heard.address(record.words, records.fs_base), u64::from(heard.size));
+                let (stamp, site) = (Stamp::new(heard.who, before + u64::from(heard.order)), heard.site);
+                let coming = Coming { thread, stamp, site, reads: heard.reads, writes: heard.writes };
+                self.hear(&coming, place);
             }
         }
         length
@@ -603,9 +716,17 @@ impl Listener for Collector {
 
     fn site(&mut self, site: Site, pc: u64) {
         let number = self.number_of(Place { pc, context: NOWHERE });
-        let (is_ignored, synchronises) = (self.scope.ignores_code(pc), self.scope.synchronises(pc));
-        let nothing = SiteFacts { number: 0, is_ignored: true, synchronises: false, is_executed: false, group: NOBODY };
+        let mut role = self.scope.role(pc);
+        role.is_ignored |= self.among.as_ref().is_some_and(|among| !among.contains(&pc));
+        let nothing = SiteFacts {
+            number: 0,
+            role: CodeRole::IGNORED,
+            is_executed: false,
+            group: NOBODY,
+            met_last: (u64::MAX, 0),
+        };
         self.sites.resize(self.sites.len().max(site.0 as usize + 1), nothing);
-        self.sites[site.0 as usize] = SiteFacts { number, is_ignored, synchronises, ..nothing };
+        self.sites[site.0 as usize] = SiteFacts { number, role, ..nothing };
+        self.sweeps.add_site(site, pc);
     }
 }

@@ -4,7 +4,7 @@ use super::chunks::Chunks;
 use std::collections::BTreeMap;
 
 /// Memory is told apart in lines of so many bytes.
-const LINE: u64 = 64;
+pub(super) const LINE: u64 = 64;
 /// A chunk is for a megabyte.
 const CHUNK: usize = (1 << 20) / LINE as usize;
 

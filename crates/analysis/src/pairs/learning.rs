@@ -1,11 +1,21 @@
 //! What the first runs tell about all others: which instructions are worth hearing in these.
 
 use super::collect::{Collected, SeenPair};
+use super::places::MeetingPlaces;
 use super::runs::{PairKey, key_of};
+use super::visitors::Visitors;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run with fewer accesses than these is heard as a whole.
 const FEW_ACCESSES: u64 = 500_000;
+
+impl MeetingPlaces {
+    /// Whether it is worth finding out who comes there, before the run is heard.
+    pub fn are_of_long_run(&self) -> bool {
+        self.accesses > FEW_ACCESSES
+    }
+}
+
 /// After so many passing runs, it is known which instructions can meet others, and which pairs all runs have.
 pub const ENOUGH_PASSING: usize = 10;
 
@@ -17,7 +27,8 @@ pub const ENOUGH_PASSING: usize = 10;
 /// each of its pairs is in each of the first runs. These are taken to be in the rest, too.
 #[derive(Default)]
 pub struct Learning {
-    is_long: bool,
+    /// What was found out before the failing run was heard, if that is long.
+    visitors: Option<Visitors>,
     n_passing: usize,
     /// Instructions that come to the same memory, in any of the first runs.
     groups: Vec<BTreeSet<u64>>,
@@ -26,14 +37,14 @@ pub struct Learning {
 }
 
 impl Learning {
-    pub fn new(failing: &Collected) -> Learning {
-        let mut learning = Learning { is_long: failing.accesses > FEW_ACCESSES, ..Learning::default() };
+    pub fn new(failing: &Collected, visitors: Option<Visitors>) -> Learning {
+        let mut learning = Learning { visitors, ..Learning::default() };
         learning.add(failing);
         learning
     }
 
     pub fn add_passing(&mut self, run: &Collected) {
-        if self.is_long && self.n_passing < ENOUGH_PASSING {
+        if self.visitors.is_some() && self.n_passing < ENOUGH_PASSING {
             self.n_passing += 1;
             self.add(run);
         }
@@ -65,12 +76,18 @@ impl Learning {
     }
 
     fn knows(&self) -> bool {
-        self.is_long && self.n_passing >= ENOUGH_PASSING
+        self.visitors.is_some() && self.n_passing >= ENOUGH_PASSING
     }
 
-    /// All instructions that can meet others, if that is known.
+    /// All instructions that can meet others, as far as is known.
     pub fn meeting(&self) -> Option<BTreeSet<u64>> {
-        self.knows().then(|| self.groups.iter().flatten().copied().collect())
+        let visiting = self.visitors.as_ref().map(|visitors| &visitors.instructions);
+        if self.knows() { Some(self.groups.iter().flatten().copied().collect()) } else { visiting.cloned() }
+    }
+
+    /// Those that go over a lot of memory.
+    pub fn sweeping(&self) -> BTreeSet<u64> {
+        self.visitors.as_ref().map(|visitors| visitors.sweeping.clone()).unwrap_or_default()
     }
 
     /// Those of them that come to memory whose pairs some runs have and others lack, if that is known. What was heard of a run with these
@@ -116,13 +133,15 @@ mod tests {
 
     fn run(pairs: Vec<SeenPair>, meeting: &[&[u64]]) -> Collected {
         let meeting = meeting.iter().map(|group| group.to_vec()).collect();
-        Collected { pairs, meeting, accesses: FEW_ACCESSES + 1, ..Collected::default() }
+        Collected { pairs, meeting, ..Collected::default() }
     }
 
     #[test]
     fn memory_whose_pairs_all_runs_have_is_left_alone() {
         let failing = run(vec![pair(1, 2, (1, 2)), pair(5, 6, (1, 2))], &[&[1, 2], &[5, 6]]);
-        let mut learning = Learning::new(&failing);
+        let visitors = Visitors { instructions: (1..=9).collect(), sweeping: [2].into() };
+        let mut learning = Learning::new(&failing, Some(visitors));
+        assert_eq!(learning.meeting(), Some((1..=9).collect()));
         for number in 0..ENOUGH_PASSING {
             assert_eq!(learning.varying(), None);
             let direction = if number == 0 { (2, 1) } else { (1, 2) };
@@ -140,9 +159,11 @@ mod tests {
 
     #[test]
     fn short_runs_are_heard_as_a_whole() {
-        let failing = Collected { accesses: FEW_ACCESSES, ..run(vec![pair(1, 2, (1, 2))], &[&[1, 2]]) };
-        let mut learning = Learning::new(&failing);
+        let failing = run(vec![pair(1, 2, (1, 2))], &[&[1, 2]]);
+        let mut learning = Learning::new(&failing, None);
         (0..ENOUGH_PASSING).for_each(|_| learning.add_passing(&failing));
         assert_eq!((learning.meeting(), learning.varying()), (None, None));
+        let places = |accesses| MeetingPlaces { ranges: Vec::new(), accesses };
+        assert!(places(FEW_ACCESSES + 1).are_of_long_run() && !places(FEW_ACCESSES).are_of_long_run());
     }
 }

@@ -3,7 +3,7 @@
 //! Passing runs come in waves. Once there are some, two waves that bring no new pair and change nothing about what is to blame
 //! are the last.
 
-use super::hearing::{self, Manner, Source};
+use super::hearing::{self, Source};
 use super::{Arguments, Case, Gathered, passing_runs};
 use crate::hunt::{self, Ground, NoRun, Plan, Quarry, Runner, STOP, Tactic, Trial};
 use crate::recordings::Trouble;
@@ -58,8 +58,8 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     };
     let folder = Store::from_environment()?.adopt(&ground.recording_of(group.first), &name)?;
     let failing = Source::open(Recording::open(&folder)?)?;
-    let first = failing.hear(&Manner::default(), &failing)?;
-    let (mut runs, mut learning) = (Runs::new(&first), Learning::new(&first));
+    let (first, mut learning) = failing.hear_first(arguments.whole)?;
+    let mut runs = Runs::new(&first);
     let length = length(&ground, arguments)?;
     let mut schedules = Schedules::new(&ground, arguments, length)?;
     let passing = schedules.pass(&mut runs, &mut learning, &failing)?;

@@ -9,7 +9,7 @@ use crate::show::Recorded;
 use crate::study::Study;
 use crate::study::pairs::Wanted;
 use analysis::pairs::falcon::SeenPattern;
-use analysis::pairs::{Collected, Learning, Scope};
+use analysis::pairs::{Collected, Learning, MeetingPlaces, Scope, Visitors};
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,8 +40,17 @@ pub struct Manner {
     pub two_by_two: bool,
     /// Instructions are told apart by who called.
     pub contexts: bool,
-    /// The instructions that are observed in passing runs, if that is known.
+    /// The instructions that are heard, if that is not all of them.
     pub among: Option<BTreeSet<u64>>,
+    /// Those that go over a lot of memory, and are heard in a part of it.
+    pub sweeping: BTreeSet<u64>,
+}
+
+impl Manner {
+    /// As closely as is worth it after what was learnt so far.
+    pub fn after(learning: &Learning) -> Manner {
+        Manner { among: learning.meeting(), sweeping: learning.sweeping(), ..Manner::default() }
+    }
 }
 
 /// A recorded run.
@@ -76,15 +85,42 @@ impl Source {
         let moved = |pc: &u64| mover.as_ref().map_or(*pc, |mover| mover.moved(*pc));
         let looping_sites = manner.looping_sites.iter().map(moved).collect();
         // What is told of the failing run is looked up there later, by how many accesses came before.
-        let among = manner.among.as_ref().filter(|_| !std::ptr::eq(self, failing));
-        let among = among.map(|instructions| instructions.iter().map(moved).collect());
-        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, among };
+        let counts_all = std::ptr::eq(self, failing);
+        let among = manner.among.as_ref().map(|instructions| instructions.iter().map(moved).collect());
+        let sweeping = manner.sweeping.iter().map(moved).collect();
+        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, among, counts_all, sweeping };
         let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
         // What the C library does to its own blocks and to stacks is nobody's interest.
         collected.pairs.retain(|pair| self.is_of_interest(&[pair.head.pc, pair.tail.pc], pair.first.address));
         move_code(&mut collected, &self.recorded.space, &failing.recorded.space);
         collected.settle_contexts();
         Ok(collected)
+    }
+
+    /// The pairs of the failing run, and what it tells about how to hear others: as a `whole`, or those that go over a lot of memory in a part
+    /// of it.
+    pub fn hear_first(&self, whole: bool) -> Result<(Collected, Learning), Trouble> {
+        let mut visitors = self.visitors()?;
+        if let Some(visitors) = visitors.as_mut().filter(|_| whole) {
+            visitors.sweeping.clear();
+        }
+        let manner = visitors.clone().map_or_else(Manner::default, |visitors| Manner {
+            among: Some(visitors.instructions),
+            sweeping: visitors.sweeping,
+            ..Manner::default()
+        });
+        let first = self.hear(&manner, self)?;
+        let learning = Learning::new(&first, visitors);
+        Ok((first, learning))
+    }
+
+    /// Who comes to memory at which threads meet, if the run is so long that this is worth finding out.
+    fn visitors(&self) -> Result<Option<Visitors>, Trouble> {
+        let places: MeetingPlaces = self.ask(Study::MeetingPlaces(self.scope()))?;
+        if !places.are_of_long_run() {
+            return Ok(None);
+        }
+        self.ask(Study::Visitors { scope: self.scope(), places }).map(Some)
     }
 
     /// Whether accesses are of anybody's interest: one at least, or the memory, is the program's own.
@@ -154,11 +190,11 @@ pub struct Heard {
 
 /// Hears passing runs as closely as is worth it after what others have told.
 pub fn hear_passing(sources: &[Source], failing: &Source, learning: &Learning, jobs: usize) -> Heard {
-    let manner = Manner { among: learning.varying(), ..Manner::default() };
+    let manner = Manner::after(learning);
+    let Some(varying) = learning.varying() else { return hear_all(sources, failing, &manner, jobs) };
+    let manner = Manner { among: Some(varying.clone()), ..manner };
     let mut heard = hear_all(sources, failing, &manner, jobs);
-    if let Some(among) = &manner.among {
-        heard.runs.iter_mut().for_each(|run| learning.complete(run, among));
-    }
+    heard.runs.iter_mut().for_each(|run| learning.complete(run, &varying));
     heard
 }
 

@@ -5,7 +5,7 @@ use super::functions::Functions;
 use super::races::Once;
 use crate::show::{self, Recorded};
 use analysis::pairs::falcon::Windows;
-use analysis::pairs::{Collector, LoopsAround, Scope};
+use analysis::pairs::{Collector, LoopsAround, MeetingPlaces, PlaceSeeker, Scope, VisitorSeeker};
 use engine::{Chosen, Mark};
 use program::flow::Flows;
 use program::space::GuestAddress;
@@ -30,6 +30,12 @@ pub struct Wanted {
     pub contexts: bool,
     /// The instructions whose accesses are to be heard, if that is not all of them.
     pub among: Option<BTreeSet<u64>>,
+    /// All accesses are to be counted, though only some are heard.
+    #[serde(default)]
+    pub counts_all: bool,
+    /// Those that go over a lot of memory, and are heard in a part of it.
+    #[serde(default)]
+    pub sweeping: BTreeSet<u64>,
 }
 
 impl Wanted {
@@ -41,19 +47,26 @@ impl Wanted {
     /// Whether it matters that functions with a role are called. What locks do within is not heard in any case where only some
     /// instructions are, and each call costs more than many accesses.
     pub fn wants(&self, role: Role) -> bool {
-        self.among.is_none() || role.is_allocator()
+        self.observed().is_none() || role.is_allocator()
     }
 
     /// What has to be observed, if that is not everything.
     pub fn chosen(&self) -> Option<Chosen> {
         let others = engine::Wanted { targets: self.detail() == Detail::Calls, ..engine::Wanted::COUNTS };
-        self.among.clone().map(|instructions| Chosen { instructions, others })
+        self.observed().cloned().map(|instructions| Chosen { instructions, others })
+    }
+
+    fn observed(&self) -> Option<&BTreeSet<u64>> {
+        self.among.as_ref().filter(|_| !self.counts_all)
     }
 }
 
 /// A collector, and the marks that it needs.
 pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut Functions) -> impl Student {
-    let mut collector = Collector::new(wanted.scope);
+    let mut collector = Collector::new(wanted.scope).sweeping(wanted.sweeping);
+    if let Some(among) = wanted.among {
+        collector = collector.among(among);
+    }
     if wanted.two_by_two {
         collector = collector.two_by_two();
     }
@@ -70,6 +83,16 @@ pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut 
         collector = collector.with_loops(wanted.looping_sites.into_iter().collect(), around);
     }
     Once { listener: Some(collector), conclude: |collector: Collector| json!(collector.into_collected()) }
+}
+
+/// Where threads meet.
+pub fn meeting_places(scope: Scope) -> impl Student {
+    Once::new(PlaceSeeker::new(scope), |seeker: PlaceSeeker| json!(seeker.into_places()))
+}
+
+/// Which instructions come there.
+pub fn visitors(scope: Scope, places: &MeetingPlaces) -> impl Student {
+    Once::new(VisitorSeeker::new(scope, places), |seeker: VisitorSeeker| json!(seeker.into_visitors()))
 }
 
 /// Falcon's patterns.
