@@ -479,12 +479,21 @@ impl Sieve {
     fn access(&mut self, access: &Access) {
         match self.share(access) {
             Share::All => self.access_all(access),
-            Share::Some => {
-                for (address, size) in self.looked_at(&span_of(access)) {
-                    self.access_all(&Access { address, size, ..*access });
-                }
-            }
+            Share::Some => self.access_some(access),
             Share::Nothing => {}
+        }
+    }
+
+    /// An access of which a part is looked at. It is one access still: what it orders comes before or after all of it.
+    fn access_some(&mut self, access: &Access) {
+        let span = span_of(access);
+        let mut is_sync = false;
+        for (address, size) in self.looked_at(&span) {
+            is_sync |= self.touch(&Span { address, size, ..span });
+        }
+        if is_sync && self.orders[access.site.0 as usize] {
+            self.synchronise(access);
+            self.enter(self.now.slot);
         }
     }
 
