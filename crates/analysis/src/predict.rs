@@ -14,7 +14,7 @@
 //! - *inconsistent*: a thread reads what another changes; fatal if it does not go with what was read before, and a lookup by
 //!   both finds nothing. The paper leaves these out: most such orders do no harm, so only trying them out can tell.
 //!
-//! The stream is told four times at most: a sieve finds the memory that threads contend for, an [`Exploration`] the instructions
+//! The stream is told four times at most: a sieve ([`FirstPass`]) finds the memory that threads contend for, an [`Exploration`] the instructions
 //! that have to do with it, the [`Detector`] looks at these, and a [`UseSeeker`] finds out what becomes of what was read.
 //!
 //! A fatal order is predicted unless synchronisation forbids it: by order ([`order`]) or by mutual exclusion
@@ -34,9 +34,11 @@ pub(crate) mod deeds;
 mod descriptors;
 pub(crate) mod detector;
 mod exploration;
+mod first_pass;
 mod found;
 mod frames;
 mod hand_overs;
+mod kept;
 mod locations;
 pub(crate) mod order;
 mod pages;
@@ -49,6 +51,7 @@ pub use comparators::Method;
 pub use deeds::{Deed, Held, Place};
 pub use detector::{Detector, Libraries};
 pub use exploration::{Contended, Exploration, Explored, MOST_MEMORY, sieve};
+pub use first_pass::{FirstFound, FirstPass};
 pub use found::{Block, Kind, Predicted, Prediction};
 pub use hand_overs::HandOverCheck;
 pub use locations::MOST_WATCHED;

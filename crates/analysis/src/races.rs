@@ -23,6 +23,7 @@
 //! thread ever had to wait, or synchronisation through files and pipes.
 
 pub(crate) mod atomics;
+mod bits;
 pub(crate) mod blocks;
 pub(crate) mod cell;
 pub(crate) mod clock;
@@ -32,6 +33,7 @@ mod lists;
 mod locks;
 pub(crate) mod objects;
 mod parts;
+pub(crate) mod sampling;
 mod second_pass;
 pub(crate) mod shadow;
 pub(crate) mod shapes;

@@ -20,8 +20,8 @@ use crate::recordings::{Trouble, conclude};
 use crate::study::Study;
 use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
-use analysis::predict::{Contended, Explored, Kind, MOST_WATCHED, Method, Predicted, Used};
-use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
+use analysis::predict::{Explored, FirstFound, Kind, MOST_WATCHED, Method, Predicted, Used};
+use analysis::races::{HandOvers, Suspects};
 use clap::Args;
 use program::source::SourceCache;
 use std::collections::BTreeSet;
@@ -203,33 +203,31 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
 
 /// What threads contend for, and which instructions have to do with it. Most of the time goes by without any.
 pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    explore(passes, known, sieved(passes, known, None)?)
+    let first = passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted: None, samples: false })?;
+    explore(passes, known, first)
 }
 
-/// The same, where pointers that are handed over under locks order what follows, as the detector will have it.
+/// The same, where pointers that are handed over under locks order what follows, as the detector will have it, and of memory
+/// that is like much other a part will do.
 fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    let first = sieved(passes, known, None)?;
-    if first.hand_overs.readers.is_empty() || first.suspects.as_ref().is_some_and(Suspects::is_empty) {
+    let sieve = |trusted| passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted, samples: true });
+    let first: FirstFound = sieve(None)?;
+    let sieved = &first.sieved;
+    if sieved.hand_overs.readers.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
         return explore(passes, known, first);
     }
-    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(first.hand_overs.clone()))?;
+    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
     if trusted.readers.is_empty() {
         return explore(passes, known, first);
     }
-    explore(passes, known, sieved(passes, known, Some(trusted))?)
+    explore(passes, known, sieve(Some(trusted))?)
 }
 
-fn sieved(passes: &Passes<'_>, known: &Known, trusted: Option<HandOvers>) -> Result<Sieved, Trouble> {
-    passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted })
-}
-
-fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved) -> Result<Explored, Trouble> {
-    if sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
-        let surveyed = Surveyed { sync_memory: sieved.atomics, ad_hoc: Vec::new() };
-        let contended = Contended { memory: sieved.suspects, unwatched: sieved.unwatched, ..Contended::default() };
-        return Ok(Explored { surveyed, contended });
+fn explore(passes: &Passes<'_>, known: &Known, first: FirstFound) -> Result<Explored, Trouble> {
+    match first.explored {
+        Some(explored) => Ok(explored),
+        None => passes.ask(Study::Explore { sieved: first.sieved, known: known.clone() }),
     }
-    passes.ask(Study::Explore { sieved, known: known.clone() })
 }
 
 /// What is known of code before anything has been replayed.

@@ -43,7 +43,7 @@ pub enum Study {
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
     /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers over; or which may.
-    SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers> },
+    SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers>, samples: bool },
     /// Which of these instructions hand over nothing but pointers.
     CheckHandOvers(HandOvers),
     /// What predictions have to look at.
@@ -112,8 +112,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::SieveWithoutLocks { known, trusted } => {
-            Box::new(Studying::new(predict::sieve(known, trusted), functions, Detail::Accesses))
+        Study::SieveWithoutLocks { known, trusted, samples } => {
+            Box::new(Studying::new(predict::first_pass(known, trusted, samples), functions, Detail::Accesses))
         }
         Study::CheckHandOvers(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);

@@ -143,7 +143,7 @@ impl Historian {
     fn access(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         let Some(slot) = self.order.slot(thread) else { return };
         let tick = self.order.advance(slot);
-        let time = self.runners.of(thread).count(access);
+        let time = self.runners.of(thread).count(access.site, access.kind);
         let (pc, _) = self.sites.place(access.site.0);
         let own = Place { pc, time };
         let is_own = !self.is_in_library(pc);

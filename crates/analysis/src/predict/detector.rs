@@ -14,13 +14,14 @@ use super::scene::Scene;
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
 use crate::races::shadow::GRANULE_SIZE;
+use crate::races::shapes::{Concern, Shapes};
 use crate::races::sites::{Classify, SiteClass, Sites};
 use crate::races::suspects::Filter;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use trace::stream::records::{LONGEST_VALUE, Record, Records};
+use trace::stream::records::{LONGEST_VALUE, Record, Records, Template};
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// Where libraries are whose instructions nobody wants to hold a thread at.
@@ -42,6 +43,7 @@ pub struct Detector {
     has_read_null: Vec<bool>,
     /// Where memory is contended; nothing for everywhere.
     contended: Option<Filter>,
+    shapes: Shapes,
     uncompared_accesses: u64,
     collected: Collected,
     method: Method,
@@ -71,6 +73,7 @@ impl Detector {
             made: Vec::new(),
             has_read_null: Vec::new(),
             contended,
+            shapes: Shapes::default(),
             uncompared_accesses: explored.contended.unwatched,
             collected: Collected::default(),
             method: Method::default(),
@@ -119,7 +122,7 @@ impl Detector {
     fn access(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         let Some(slot) = self.order.slot(thread) else { return };
         let tick = self.order.advance(slot);
-        let time = self.runners.of(thread).count(access);
+        let time = self.runners.of(thread).count(access.site, access.kind);
         let (pc, _) = self.sites.place(access.site.0);
         let is_own = self.own[access.site.0 as usize];
         if is_own {
@@ -149,6 +152,35 @@ impl Detector {
         let mut happening = runner.happening(thread, (slot, tick), (pc, place));
         for part in parts(access, values) {
             self.part(&part, &mut happening);
+        }
+    }
+
+    /// Whether a record has to do with no memory that threads contend for, while there are others.
+    fn is_of_no_concern(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
+        let Some(contended) = self.contended.as_ref().filter(|_| !self.order.is_alone()) else { return false };
+        let shape = self.shapes.of(record.number, records.patterns, |_| Concern::Plain);
+        !self.shapes.any_wanted(shape, record, records, contended)
+    }
+
+    /// The same as [`access`](Detector::access) for the accesses of such a record: they are counted, and read zeros.
+    fn pass_over(&mut self, thread: Thread, record: &Record<'_>, records: &Records<'_>) {
+        let Some(slot) = self.order.slot(thread) else { return };
+        self.order.pass_over(slot, u64::from(record.accesses));
+        let runner = self.runners.of(thread);
+        let templates = records.patterns.templates(record.number).iter().zip(records.patterns.held(record.number));
+        for (template, [before, _]) in templates {
+            let Template { site, kind, size, .. } = *template;
+            let time = runner.count(site, kind);
+            if self.own[site.0 as usize] {
+                runner.passed(Place { pc: self.sites.place(site.0).0, time });
+            }
+            let has_read_null = &mut self.has_read_null[site.0 as usize];
+            if *has_read_null || !kind.reads() || self.sites.class(site) == SiteClass::Ignored {
+                continue;
+            }
+            let is_null = before.bytes(record.words, size, &mut [0; LONGEST_VALUE]).is_some_and(has_null);
+            let address = || template.address(record.words, records.fs_base);
+            *has_read_null = is_null && !frames::is_on_stack(runner.frame.as_ref(), address());
         }
     }
 
@@ -325,7 +357,13 @@ impl Listener for Detector {
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
         let mut places = [[0; LONGEST_VALUE]; 2];
         let mut length = 0;
-        for Record { number, words, .. } in records.plain() {
+        for record in records.plain() {
+            let Record { number, words, .. } = record;
+            length += words.len();
+            if self.is_of_no_concern(&record, records) {
+                self.pass_over(thread, &record, records);
+                continue;
+            }
             let templates = records.patterns.templates(number).iter().zip(records.patterns.held(number));
             for (template, [before, after]) in templates {
                 let [before_place, after_place] = &mut places;
@@ -333,7 +371,6 @@ impl Listener for Detector {
                 let after = after.bytes(words, template.size, after_place);
                 self.access(thread, &template.access(words, records.fs_base), Values { before, after });
             }
-            length += words.len();
         }
         length
     }

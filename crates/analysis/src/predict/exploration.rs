@@ -39,6 +39,14 @@ pub fn sieve(classify: Classify, libraries: Libraries, most_memory: u64) -> Siev
     Sieve::without_locks(classify, libraries, most_memory)
 }
 
+/// What an exploration would find where threads contend for nothing.
+pub fn without_contention(sieved: &Sieved) -> Option<Explored> {
+    let memory = sieved.suspects.clone().filter(Suspects::is_empty)?;
+    let surveyed = Surveyed { sync_memory: sieved.atomics.clone(), ad_hoc: Vec::new() };
+    let contended = Contended { memory: Some(memory), unwatched: sieved.unwatched, ..Contended::default() };
+    Some(Explored { surveyed, contended })
+}
+
 pub type Exploration = Surveying<Touching>;
 
 impl Exploration {

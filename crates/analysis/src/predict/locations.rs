@@ -4,6 +4,7 @@ use super::deeds::Happening;
 use super::found::Block;
 use super::order::LastWrite;
 use super::pages::Pages;
+use crate::races::sampling::is_sampled;
 use crate::races::shadow::GRANULE_SIZE;
 use trace::stream::{Site, Thread};
 
@@ -16,12 +17,12 @@ const LONGEST_LOOK: u64 = 1 << 20;
 const MOST_READS: usize = 4;
 
 /// An instruction makes so many locations known. Where it goes beyond, they are mostly like others, such as the bytes of a buffer:
-/// of further ones, those in one of so many granules are watched, and those that another instruction makes known.
+/// of further ones, those on [a few strips](is_sampled) are watched, and those that another instruction makes known.
 const FEW_LOCATIONS: u32 = 4096;
-const ONE_OF_MANY: u64 = 64;
 
 /// After so many writes to a location, one of so many is held against what others have read.
 const MANY_WRITES: u32 = 4096;
+const ONE_OF_MANY: u64 = 64;
 
 /// One thread's part in the history of a location.
 pub struct Touch {
@@ -148,11 +149,6 @@ pub struct Locations {
     pub unwatched: u64,
 }
 
-/// Whether a granule is one of a few that are spread over all memory.
-fn is_one_of_many(granule: u64) -> bool {
-    (granule.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).is_multiple_of(ONE_OF_MANY)
-}
-
 impl Locations {
     /// Watches so many bytes at most.
     pub fn watching(bytes: u64) -> Locations {
@@ -171,7 +167,7 @@ impl Locations {
         let index = site.0 as usize;
         self.n_made.resize(self.n_made.len().max(index + 1), 0);
         let n_made = &mut self.n_made[index];
-        let is_wanted = *n_made < FEW_LOCATIONS || is_one_of_many(address / GRANULE_SIZE);
+        let is_wanted = *n_made < FEW_LOCATIONS || is_sampled(address);
         *n_made = n_made.saturating_add(u32::from(is_wanted));
         is_wanted
     }

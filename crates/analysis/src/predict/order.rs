@@ -74,6 +74,11 @@ impl Order {
         running.tick()
     }
 
+    /// The thread has done so many things that nobody asks for.
+    pub fn pass_over(&mut self, slot: Slot, deeds: u64) {
+        self.threads.at(slot).advance(deeds);
+    }
+
     /// The tick of all that the thread does between two releases.
     pub fn epoch(&mut self, slot: Slot) -> u64 {
         let view = self.threads.view(slot);

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
-use trace::stream::{Access, AccessKind, Event, LockMode, Site, Thread};
+use trace::stream::{AccessKind, Event, LockMode, Site, Thread};
 
 /// A call that has not returned. Stacks share what they have in common.
 #[derive(Debug)]
@@ -72,13 +72,14 @@ pub struct Runner {
 
 impl Runner {
     /// The execution that an access belongs to.
-    pub fn count(&mut self, access: &Access) -> u64 {
-        let index = access.site.0 as usize;
+    #[inline]
+    pub fn count(&mut self, site: Site, kind: AccessKind) -> u64 {
+        let index = site.0 as usize;
         if self.times.len() <= index {
             self.times.resize(index + 1, 0);
         }
-        let is_same = self.last == Some((access.site, AccessKind::Read)) && access.kind == AccessKind::Write;
-        self.last = Some((access.site, access.kind));
+        let is_same = self.last == Some((site, AccessKind::Read)) && kind == AccessKind::Write;
+        self.last = Some((site, kind));
         self.times[index] += u64::from(!is_same);
         self.times[index]
     }

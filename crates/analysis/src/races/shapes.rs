@@ -4,17 +4,20 @@
 use super::suspects::Filter;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use trace::stream::Site;
 use trace::stream::records::{Patterns, Record, Records, Template, address};
 
 /// Memory that records of a pattern touch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    offset: i64,
+    pub offset: i64,
     pub size: u32,
-    word: u16,
-    through_fs: bool,
+    pub word: u16,
+    pub through_fs: bool,
     /// All of it is written. Otherwise all is read.
     pub writes: bool,
+    /// Who accesses its first byte.
+    pub site: Site,
 }
 
 impl Part {
@@ -99,13 +102,20 @@ impl Shapes {
     }
 }
 
-type Span = Range<i64>;
+/// What is accessed at some distance, and by whom.
+#[derive(Clone, Copy)]
+struct Span {
+    start: i64,
+    end: i64,
+    site: Site,
+}
 
 fn parts_of<'a>(templates: impl Iterator<Item = &'a Template>) -> Vec<Part> {
     let mut bases: BTreeMap<(u16, bool), (Vec<Span>, Vec<Span>)> = BTreeMap::new();
     for template in templates {
         let (reads, writes) = bases.entry((template.word, template.through_fs)).or_default();
-        let span = template.offset..template.offset.saturating_add(i64::from(template.size));
+        let end = template.offset.saturating_add(i64::from(template.size));
+        let span = Span { start: template.offset, end, site: template.site };
         if template.kind.writes() { writes.push(span) } else { reads.push(span) }
     }
     let mut parts = Vec::new();
@@ -118,6 +128,7 @@ fn parts_of<'a>(templates: impl Iterator<Item = &'a Template>) -> Vec<Part> {
             word,
             through_fs,
             writes,
+            site: span.site,
         };
         parts.extend(writes.into_iter().map(|span| part(span, true)));
         parts.extend(reads.into_iter().map(|span| part(span, false)));
@@ -143,7 +154,7 @@ fn joined(mut spans: Vec<Span>) -> Vec<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::stream::{AccessKind, Site};
+    use trace::stream::AccessKind;
 
     fn template(word: u16, offset: i64, size: u32, kind: AccessKind) -> Template {
         Template { offset, size, site: Site(0), word, kind, through_fs: false }

@@ -18,6 +18,7 @@ mod cells;
 pub mod epoch;
 pub mod hand_overs;
 pub mod readers;
+mod swept;
 
 use super::atomics::SyncMemory;
 use super::blocks::Blocks;
@@ -26,6 +27,7 @@ use super::clock::Passed;
 use super::locks::GivenUp;
 use super::objects::Objects;
 use super::parts::Parts;
+use super::sampling::{FEW_STRIPS, Sampling, Share};
 use super::shadow::granules;
 use super::shapes::{Concern, Shape, Shapes};
 use super::sites::{Classify, SiteClass, Sites};
@@ -41,6 +43,7 @@ use hand_overs::{HandOvers, Hatches};
 use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use swept::Swept;
 use trace::stream::records::{Patterns, Record, Records};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
@@ -88,6 +91,9 @@ pub struct Sieve {
     suspects: FxHashSet<u64>,
     atomics: SyncMemory,
     has_given_up: bool,
+    /// Which part of memory is looked at, if not all.
+    sampling: Option<Sampling>,
+    swept: Swept,
 }
 
 impl Sieve {
@@ -111,6 +117,8 @@ impl Sieve {
             suspects: FxHashSet::default(),
             atomics: SyncMemory::default(),
             has_given_up: false,
+            sampling: None,
+            swept: Swept::default(),
         }
     }
 
@@ -119,6 +127,16 @@ impl Sieve {
     pub fn without_locks(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
         let cells = Cells::new(usize::try_from(most_memory / CHUNK_SIZE).unwrap_or(usize::MAX));
         Sieve { locks_order: false, libraries, cells, hatches: Hatches::seeking(), ..Sieve::new(classify) }
+    }
+
+    /// Looks at [a part](super::sampling) of the memory that instructions go over.
+    pub fn sampling(self) -> Sieve {
+        self.sampling_after(FEW_STRIPS)
+    }
+
+    /// The same, with instructions that have come to more than so many strips.
+    pub fn sampling_after(self, few_strips: u32) -> Sieve {
+        Sieve { sampling: Some(Sampling::after(few_strips)), ..self }
     }
 
     /// What these instructions hand over under locks orders what follows.
@@ -191,6 +209,7 @@ impl Sieve {
 
     /// A thread that holds a lock reads or writes what may be a pointer.
     fn hand_over(&mut self, access: &Access) {
+        self.know(access.address, access.size);
         let (slot, site) = (self.now.slot, access.site.0 as usize);
         let [first, second] = [0, 1].map(|next| (access.address >> 2) + next);
         if !self.cells.is_watched(first) {
@@ -321,6 +340,7 @@ impl Sieve {
 
     /// From now on these bytes are synchronisation. Others that share a cell with them are not told apart any more.
     fn make_sync(&mut self, address: u64, size: u64) {
+        self.know(address, size.min(u64::from(u32::MAX)) as u32);
         let mut is_news = false;
         for (granule, mask) in granules(address, size) {
             let number = sync_number(&mut self.cells, granule);
@@ -367,15 +387,25 @@ impl Sieve {
             if shape.is_special {
                 break;
             }
+            length += words.len();
+            if self.is_skipped(number, shape, words, records.fs_base) {
+                continue;
+            }
             // Who gives and takes what under locks depends on the order of accesses.
             if self.hatches.is_holding() || !self.note(shape, words, records.fs_base) {
                 for template in records.patterns.templates(number) {
                     self.access(&template.access(words, records.fs_base));
                 }
             }
-            length += words.len();
         }
         length
+    }
+
+    /// Whether nothing is looked at of a record.
+    #[inline]
+    fn is_skipped(&mut self, number: u32, shape: Shape, words: &[u64], fs_base: u64) -> bool {
+        let Some(sampling) = self.sampling.as_ref().filter(|_| !self.hatches.is_holding()) else { return false };
+        self.swept.skips(number, self.shapes.parts(shape), sampling, words, fs_base)
     }
 
     /// The plain records at the front that show nothing to one thread alone.
@@ -394,6 +424,13 @@ impl Sieve {
         })
     }
 
+    /// All that happens to some memory is looked at from now on.
+    fn know(&mut self, address: u64, size: u32) {
+        if let Some(sampling) = &mut self.sampling {
+            sampling.know(address, size);
+        }
+    }
+
     /// Notes what a record touches, in whatever order. False if it touches synchronisation memory, where the order of its
     /// accesses counts: then they have to be noted once more, one by one.
     #[inline]
@@ -401,21 +438,82 @@ impl Sieve {
         for index in shape.parts() {
             let part = self.shapes.part(index);
             let span = Span { address: part.address(words, fs_base), size: part.size, writes: part.writes };
-            match self.cells.standing(&self.now, &span) {
-                Standing::Known => {}
-                Standing::Own => self.cells.note(&self.now, &span),
-                Standing::Others => {
-                    if self.touch(&span) {
-                        return false;
-                    }
-                }
+            let share = match &mut self.sampling {
+                Some(sampling) => sampling.share(part.site, span.address, span.size),
+                None => Share::All,
+            };
+            let is_noted = match share {
+                Share::All => self.note_span(&span),
+                Share::Some => self.note_some(&span),
+                Share::Nothing => true,
+            };
+            if !is_noted {
+                return false;
             }
         }
         true
     }
 
+    /// Notes what is touched. False if it is synchronisation memory.
+    #[inline]
+    fn note_span(&mut self, span: &Span) -> bool {
+        match self.cells.standing(&self.now, span) {
+            Standing::Known => {}
+            Standing::Own => self.cells.note(&self.now, span),
+            Standing::Others => return !self.touch(span),
+        }
+        true
+    }
+
+    /// The same with what is looked at.
+    fn note_some(&mut self, span: &Span) -> bool {
+        let parts = self.looked_at(span);
+        parts.into_iter().all(|(address, size)| self.note_span(&Span { address, size, ..*span }))
+    }
+
+    fn looked_at(&self, span: &Span) -> Vec<(u64, u32)> {
+        self.sampling.as_ref().map_or_else(Vec::new, |sampling| sampling.looked_at(span.address, span.size))
+    }
+
     #[inline]
     fn access(&mut self, access: &Access) {
+        match self.share(access) {
+            Share::All => self.access_all(access),
+            Share::Some => self.access_some(access),
+            Share::Nothing => {}
+        }
+    }
+
+    /// An access of which a part is looked at. It is one access still: what it orders comes before or after all of it.
+    fn access_some(&mut self, access: &Access) {
+        let span = span_of(access);
+        let mut is_sync = false;
+        for (address, size) in self.looked_at(&span) {
+            is_sync |= self.touch(&Span { address, size, ..span });
+        }
+        if is_sync && self.orders[access.site.0 as usize] {
+            self.synchronise(access);
+            self.enter(self.now.slot);
+        }
+    }
+
+    /// How much is looked at of an access: all that may order something.
+    #[inline]
+    fn share(&mut self, access: &Access) -> Share {
+        if access.kind == AccessKind::Atomic
+            || self.sites.class(access.site) != SiteClass::Plain
+            || self.is_handing(access)
+        {
+            return Share::All;
+        }
+        match &mut self.sampling {
+            Some(sampling) => sampling.share(access.site, access.address, access.size),
+            None => Share::All,
+        }
+    }
+
+    #[inline]
+    fn access_all(&mut self, access: &Access) {
         // Whether a site is of no concern is asked where its accesses would have an effect.
         let is_plain = access.kind != AccessKind::Atomic && self.sites.class(access.site) != SiteClass::Atomic;
         let is_known = || self.cells.standing(&self.now, &span_of(access)) == Standing::Known;

@@ -1,5 +1,6 @@
 //! The granules that may race, as a [`Sieve`](super::Sieve) has found them, and a quick way to pass over all others.
 
+use super::bits::Bits;
 use super::shadow::{GRANULE_SIZE, bytes_between, granules};
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +54,6 @@ impl Suspects {
     }
 }
 
-/// How many bits there are at least, so that few granules that are not meant share one with one that is.
-const FEW_BITS: usize = 1 << 16;
-const MOST_BITS: usize = 1 << 24;
-const BITS_EACH: usize = 32;
 /// A block has 512 bytes.
 const BLOCK_BITS: u32 = 9;
 
@@ -93,31 +90,5 @@ impl Filter {
         let blocks = || address >> BLOCK_BITS..(last >> BLOCK_BITS) + 1;
         (is_near || blocks().any(|block| self.blocks.has(block)))
             && granules(address, size).any(|(granule, _)| self.granules.has(granule))
-    }
-}
-
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn new(members: usize) -> Bits {
-        let n_bits = (members * BITS_EACH).next_power_of_two().clamp(FEW_BITS, MOST_BITS);
-        Bits(vec![0; n_bits / 64])
-    }
-
-    fn set(&mut self, member: u64) {
-        let (word, bit) = self.place(member);
-        self.0[word] |= bit;
-    }
-
-    #[inline]
-    fn has(&self, member: u64) -> bool {
-        let (word, bit) = self.place(member);
-        self.0[word] & bit != 0
-    }
-
-    #[inline]
-    fn place(&self, member: u64) -> (usize, u64) {
-        let hash = (member ^ member >> 16) as usize;
-        ((hash / 64) & (self.0.len() - 1), 1 << (hash % 64))
     }
 }

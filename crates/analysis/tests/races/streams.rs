@@ -119,7 +119,7 @@ impl Stream {
         detector.into_found()
     }
 
-    fn classify(&self) -> Classify {
+    pub fn classify(&self) -> Classify {
         let classes = self.classes.clone();
         Box::new(move |pc| classes.get(&pc).copied().unwrap_or_default())
     }
@@ -128,7 +128,7 @@ impl Stream {
         self.tell_as(Told::Accesses, listener);
     }
 
-    fn tell_as(&self, told: Told, listener: &mut dyn Listener) {
+    pub fn tell_as(&self, told: Told, listener: &mut dyn Listener) {
         let sites = self.steps.iter().filter_map(|(_, done)| match done {
             Done::Access(access) => Some(access.site.0),
             Done::Event(_) => None,

@@ -3,9 +3,10 @@
 use super::Student;
 use super::races::{Classes, Once};
 use analysis::predict::{
-    self, Detector, Doubtful, Exploration, Explored, HandOverCheck, Libraries, MOST_MEMORY, Method, UseSeeker,
+    self, Detector, Doubtful, Exploration, Explored, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, Method,
+    UseSeeker,
 };
-use analysis::races::{HandOvers, Sieve, Sieved};
+use analysis::races::{HandOvers, Sieved};
 use engine::{Chosen, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -27,14 +28,19 @@ pub struct Subject {
     pub watched: u64,
 }
 
-/// With these hand-overs, or to look for some.
-pub fn sieve(known: Known, trusted: Option<HandOvers>) -> impl Student {
-    let sieve = predict::sieve(known.classes.classify(), known.libraries, MOST_MEMORY);
+/// With these hand-overs, or to look for some. Of memory that is like much other, a part will do, or all is wanted.
+pub fn first_pass(known: Known, trusted: Option<HandOvers>, samples: bool) -> impl Student {
+    let Known { classes, libraries } = known;
+    let sieve = predict::sieve(classes.clone().classify(), libraries.clone(), MOST_MEMORY);
     let sieve = match trusted {
         Some(trusted) => sieve.with_hand_overs(trusted),
         None => sieve,
     };
-    Once::new(sieve, |sieve: Sieve| json!(sieve.into_sieved()))
+    let sieve = if samples { sieve.sampling() } else { sieve };
+    Once::new(FirstPass::new(sieve), move |pass: FirstPass| {
+        let classify = [classes.clone().classify(), classes.clone().classify()];
+        json!(pass.into_found(classify, libraries.clone()))
+    })
 }
 
 /// Which of these instructions hand over nothing but pointers: they are all that has to be told.
