@@ -32,6 +32,9 @@ struct Arguments {
     /// Leave out valgrind and ThreadSanitizer.
     #[arg(long)]
     without_others: bool,
+    /// Measure native runs, and what collecting the pairs of so many runs and of one more costs for each of them; nothing else.
+    #[arg(long, value_name = "RUNS")]
+    collecting: Option<u32>,
     /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
     #[arg(long, hide = true)]
     bench: bool,
@@ -42,8 +45,11 @@ struct Arguments {
 
 impl Arguments {
     fn modes(&self) -> Vec<Mode> {
+        if let Some(runs) = self.collecting {
+            return vec![Mode::Native, Mode::Collecting(runs)];
+        }
         let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races];
-        modes.extend([Mode::Pairs, Mode::LaterPairs, Mode::Predict]);
+        modes.extend([Mode::Places, Mode::Visitors, Mode::Pairs, Mode::Predict]);
         if !self.without_others {
             modes.extend([Mode::Helgrind, Mode::Drd, Mode::ThreadSanitizer]);
         }

@@ -2,9 +2,10 @@
 
 use crate::alone::{self, Run};
 use crate::workplace::Workplace;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// So many seconds: where threads take locks in turn, helgrind may take minutes.
 const LONGEST: &str = "60";
@@ -13,8 +14,8 @@ const KILLED: i32 = alone::BY_SIGNAL;
 
 /// What a replay that only counts is asked.
 const COUNT: &str = include_str!("count.json");
-/// What one is asked that collects pairs.
-const PAIRS: &str = include_str!("pairs.json");
+/// What code and memory counts.
+const SCOPE: &str = r#"{"ignored_code":[],"synchronising_code":[],"ignored_memory":[]}"#;
 /// Status of `whodunit races` and `whodunit predict` if there is something to tell.
 const FOUND: i32 = 1;
 
@@ -27,11 +28,14 @@ pub enum Mode {
     Observed,
     /// All that `whodunit races` does with the recording.
     Races,
-    /// The pairs of the recording are collected, as `whodunit pairs` does with the first runs.
+    /// Memory at which threads meet is sought, as `whodunit pairs` does before anything else.
+    Places,
+    /// And the instructions that come there. Comes after that.
+    Visitors,
+    /// The pairs that they make are collected, as in the first runs that `whodunit pairs` compares. Comes after that.
     Pairs,
-    /// The same with those instructions that the first look has found to come to memory where threads meet, as it does with later runs at
-    /// most: those that come to memory whose pairs are the same in all first runs are left out there. Comes after that.
-    LaterPairs,
+    /// The pairs of so many runs are collected and compared with those of one more. The cost is that for each of the runs.
+    Collecting(u32),
     /// The same for `whodunit predict`, but for the trials: what all detectors together cost.
     Predict,
     Helgrind,
@@ -46,8 +50,10 @@ impl Mode {
             Self::Record => "record",
             Self::Observed => "observed replay",
             Self::Races => "races",
+            Self::Places => "meeting places",
+            Self::Visitors => "visitors",
             Self::Pairs => "pairs, first runs",
-            Self::LaterPairs => "pairs, later runs",
+            Self::Collecting(_) => "pairs, each run",
             Self::Predict => "predict",
             Self::Helgrind => "helgrind",
             Self::Drd => "drd",
@@ -63,8 +69,13 @@ impl Mode {
         let words: &[&str] = match self {
             Self::Native => &[&native],
             Self::Record => &[whodunit, "record", "-o", &recording, "--", &native],
-            Self::Observed | Self::Pairs | Self::LaterPairs => {
+            Self::Observed | Self::Places | Self::Visitors | Self::Pairs => {
                 &[whodunit, "replay", "--quiet", "--no-report", "--inquire", "--process", "1", &recording]
+            }
+            Self::Collecting(runs) => {
+                let runs = (1..=runs).map(|seed| random_run(program, seed));
+                let words = [whodunit, "pairs", "--procedure", "1", "--prove", "0", "--failing"].map(str::to_owned);
+                return words.into_iter().chain([random_run(program, 0), "--passing".to_owned()]).chain(runs).collect();
             }
             Self::Races => &[whodunit, "races", &recording],
             Self::Predict => &["timeout", "-s", "KILL", LONGEST, whodunit, "predict", "--most", "0", &recording],
@@ -93,33 +104,80 @@ fn run(mode: Mode, program: &str, workplace: &Workplace) -> Result<Run, String> 
     if mode == Mode::Record {
         let _ = fs::remove_dir_all(workplace.folder.join(format!("{program}.recording")));
     }
+    if let Mode::Collecting(runs) = mode {
+        make_runs(program, runs, workplace)?;
+    }
     let asked = workplace.folder.join("asked");
-    let found = workplace.folder.join(format!("{program}.pairs"));
-    let question = match mode {
-        Mode::Pairs => PAIRS.to_owned(),
-        Mode::LaterPairs => later_pairs(&found)?,
-        _ => COUNT.to_owned(),
-    };
-    fs::write(&asked, question).map_err(|error| error.to_string())?;
-    let run = alone::run(&mode.words(program), &workplace.folder, &asked)?;
-    if mode == Mode::Pairs {
-        fs::rename(workplace.folder.join(alone::WRITTEN), &found).map_err(|error| error.to_string())?;
+    let question = question(mode, program, &workplace.folder)?;
+    fs::write(&asked, question.to_string()).map_err(|error| error.to_string())?;
+    let mut run = alone::run(&mode.words(program), &workplace.folder, &asked)?;
+    if let Some(answer) = answer(mode, program) {
+        let written = workplace.folder.join(alone::WRITTEN);
+        fs::rename(written, workplace.folder.join(answer)).map_err(|error| error.to_string())?;
+    }
+    if let Mode::Collecting(runs) = mode {
+        run.cpu /= f64::from(runs + 1);
     }
     match run.status {
         0 => Ok(run),
-        FOUND if matches!(mode, Mode::Races | Mode::Predict) => Ok(run),
+        FOUND if matches!(mode, Mode::Races | Mode::Predict | Mode::Collecting(_)) => Ok(run),
         KILLED => Err(format!("over {LONGEST} s")),
         status => Err(format!("status {status}")),
     }
 }
 
-/// What a replay is asked after the first look at a run.
-fn later_pairs(found: &Path) -> Result<String, String> {
-    let found = fs::read(found).map_err(|error| error.to_string())?;
-    let found: Value = serde_json::from_slice(&found).map_err(|error| error.to_string())?;
-    let mut question: Value = serde_json::from_str(PAIRS).map_err(|error| error.to_string())?;
-    let groups = found["meeting"].as_array().into_iter().flatten();
-    let instructions: Vec<Value> = groups.filter_map(Value::as_array).flatten().cloned().collect();
-    question["study"]["study"]["pairs"]["among"] = Value::Array(instructions);
-    Ok(question.to_string())
+/// The recording of a run with another schedule.
+fn random_run(program: &str, seed: u32) -> String {
+    format!("./{program}.run-{seed}")
+}
+
+fn make_runs(program: &str, runs: u32, workplace: &Workplace) -> Result<(), String> {
+    for seed in 0..=runs {
+        let recording = random_run(program, seed);
+        let made = Command::new(env!("CARGO_BIN_EXE_whodunit"))
+            .args(["record", "--policy", "random", "--seed", &seed.to_string(), "-o", &recording, "--"])
+            .arg(format!("./{program}"))
+            .current_dir(&workplace.folder)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let is_made = made.status.success() || workplace.folder.join(&recording).exists();
+        is_made.then_some(()).ok_or_else(|| "cannot be recorded".to_owned())?;
+    }
+    Ok(())
+}
+
+/// Where the answer of a replay is kept.
+fn answer(mode: Mode, program: &str) -> Option<String> {
+    match mode {
+        Mode::Places => Some(format!("{program}.places")),
+        Mode::Visitors => Some(format!("{program}.visitors")),
+        _ => None,
+    }
+}
+
+/// What a replay is asked.
+fn question(mode: Mode, program: &str, folder: &Path) -> Result<Value, String> {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).map_err(|error| error.to_string());
+    let answered = |mode: Mode| {
+        let name = answer(mode, program).unwrap_or_default();
+        fs::read_to_string(folder.join(name)).map_err(|error| error.to_string()).and_then(|text| parsed(&text))
+    };
+    let scope = parsed(SCOPE)?;
+    let study = match mode {
+        Mode::Places => json!({"meeting-places": scope}),
+        Mode::Visitors => json!({"visitors": {"scope": scope, "places": answered(Mode::Places)?}}),
+        Mode::Pairs => {
+            let visitors = answered(Mode::Visitors)?;
+            json!({"pairs": {
+                "scope": scope,
+                "looping_sites": [],
+                "two_by_two": false,
+                "contexts": false,
+                "among": visitors["instructions"],
+                "sweeping": visitors["sweeping"],
+            }})
+        }
+        _ => return parsed(COUNT),
+    };
+    Ok(json!({"study": {"study": study, "allocators": []}}))
 }

@@ -62,7 +62,7 @@ impl Search {
             Look::Plain => true,
             Look::Iterations => is_open && self.is_coupled,
             Look::Calls => is_third_wanted(arguments) && (is_open || !self.is_settled()),
-            Look::TwoByTwo => is_open || self.told.is_none(),
+            Look::TwoByTwo => is_third_wanted(arguments) && (is_open || self.told.is_none()),
         }
     }
 
