@@ -162,9 +162,9 @@ impl<'a> Trials<'a> {
     }
 
     /// Whether an access has a part in what is proved: what else it meets is the same interruption, seen by another thread or by
-    /// another variable.
+    /// another variable, or at another time.
     fn is_explained(&self, acts: &[Act]) -> bool {
-        acts.iter().any(|act| self.guilty.iter().any(|guilty| (guilty.thread, guilty.at) == (act.thread, act.at)))
+        acts.iter().any(|act| self.guilty.iter().any(|guilty| guilty.at.pc == act.at.pc))
     }
 
     /// Whether a repair is another one than those before. If it takes the same thread to be kept out until the same moment, two
