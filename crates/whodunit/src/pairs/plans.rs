@@ -28,7 +28,8 @@ impl Act {
 /// Plans for the run that has these acts in this order, by which those of one thread come before all of the other's: each
 /// with the thread that it holds.
 ///
-/// The thread that came in between waits first; then whoever began.
+/// The thread that came in between waits first; then whoever began. Where each thread has several acts, it may do to turn the last change
+/// between threads round: that leaves the run to itself for longer.
 pub fn apart(acts: &[Act]) -> Vec<(u32, Plan)> {
     let threads: BTreeSet<u32> = acts.iter().map(|act| act.thread).collect();
     if threads.len() > 2 {
@@ -44,8 +45,13 @@ pub fn apart(acts: &[Act]) -> Vec<(u32, Plan)> {
     };
     let between = is_interrupted.then(|| hold(theirs[0], ours[ours.len() - 1]));
     let before = hold(ours[0], theirs[theirs.len() - 1]);
-    let held = between.map(|step| (theirs[0].thread, step)).into_iter().chain([(first.thread, before)]);
-    held.map(|(thread, step)| (thread, plan(vec![step]))).collect()
+    let mut held: Vec<(u32, Step)> = between.map(|step| (theirs[0].thread, step)).into_iter().collect();
+    held.push((first.thread, before));
+    if ours.len() > 1 && theirs.len() > 1 {
+        let last = acts.windows(2).rfind(|acts| acts[0].thread != acts[1].thread);
+        held.extend(last.map(|acts| (acts[0].thread, hold(&acts[0], &acts[1]))));
+    }
+    held.into_iter().map(|(thread, step)| (thread, plan(vec![step]))).collect()
 }
 
 /// Plans for the acts of more threads than two: in each, one thread begins when another is done.
@@ -130,6 +136,16 @@ mod tests {
         let plans: Vec<_> = apart(&acts).iter().map(|(_, plan)| holds(plan)).collect();
         assert_eq!(plans, [vec![step(3, "0x2", 2, "0x3")], vec![step(2, "0x1", 3, "0x2")]]);
         assert_eq!(holds(&in_order(&acts)), [step(3, "0x2", 2, "0x1"), step(2, "0x3", 3, "0x2")]);
+    }
+
+    #[test]
+    fn of_two_pairs_the_last_may_be_turned_round() {
+        let acts = [act(2, 1), act(3, 2), act(3, 3), act(2, 4)];
+        let plans: Vec<_> = apart(&acts).iter().map(|(_, plan)| holds(plan)).collect();
+        assert_eq!(
+            plans,
+            [vec![step(3, "0x2", 2, "0x4")], vec![step(2, "0x1", 3, "0x3")], vec![step(3, "0x3", 2, "0x4")]]
+        );
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Trials<'a> {
     kept: BTreeMap<usize, PathBuf>,
     /// What has made the failing run pass so far.
     repairs: Vec<Repair>,
+    /// The accesses of what is proved.
+    guilty: Vec<Act>,
 }
 
 /// What a run did that left its recording where the one did that is to show something.
@@ -126,26 +128,43 @@ impl<'a> Trials<'a> {
             recorded: OnceCell::new(),
             kept: BTreeMap::new(),
             repairs: Vec::new(),
+            guilty: Vec::new(),
         }
     }
 
-    /// Nothing if no run shows it, if what was proved before explains it, or if enough were tried.
-    pub fn try_out(&mut self, acts: &[Act]) -> Option<Proof> {
-        if self.tried >= self.most || apart(acts).is_empty() {
+    /// Tries the ways out in which a suspect came about, until one of them is proved; tells that one. Nothing if no run shows it, if what
+    /// was proved before explains it, or if enough were tried.
+    pub fn try_out(&mut self, ways: &[Vec<Act>]) -> Option<(Vec<Act>, Proof)> {
+        let ways: Vec<&Vec<Act>> = ways.iter().filter(|acts| !apart(acts).is_empty()).collect();
+        if self.tried >= self.most || ways.is_empty() {
             return None;
         }
         self.tried += 1;
         let (tried, most) = (self.tried, self.most);
         self.line.show(|| format!("Trying other orders: {tried} of at most {most}"));
+        let proved = ways.into_iter().find_map(|acts| Some((acts.clone(), self.prove(acts)?)));
+        self.line.end();
+        self.guilty.extend(proved.iter().flat_map(|(acts, _)| acts.clone()));
+        proved
+    }
+
+    fn prove(&mut self, acts: &[Act]) -> Option<Proof> {
+        if self.is_explained(acts) {
+            return None;
+        }
         let repaired = self.gone_when_apart(acts);
-        let proof = match repaired {
+        match repaired {
             Some(proof) => self.is_news(&proof).then_some(proof),
             // The failing run passes without another order: what can only be forced on passing runs is not why it failed.
             None if !self.repairs.is_empty() => None,
             None => self.there_when_forced(acts),
-        };
-        self.line.end();
-        proof
+        }
+    }
+
+    /// Whether an access has a part in what is proved: what else it meets is the same interruption, seen by another thread or by
+    /// another variable, or at another time.
+    fn is_explained(&self, acts: &[Act]) -> bool {
+        acts.iter().any(|act| self.guilty.iter().any(|guilty| guilty.at.pc == act.at.pc))
     }
 
     /// Whether a repair is another one than those before. If it takes the same thread to be kept out until the same moment, two

@@ -8,11 +8,11 @@ use crate::naming::Memory;
 use crate::races::names::Names;
 use crate::recordings::Trouble;
 use crate::study::Study;
-use crate::study::entrances::Arrival;
+use crate::study::entrances::{Arrival, Call, TakenLock};
 use crate::study::races::{Circumstance, Told, Wanted};
 use analysis::pairs::falcon::Ranked;
 use analysis::pairs::{BugType, Couple, End, Level, Missing, Moment, Occurrence, PairId, Procedure, Runs, Suspect};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use trace::finding::{
     Address, Cause, Class, Evidence, Failure, Finding, Findings, Next, Side, Status, Step, Thread, Variable,
@@ -20,6 +20,8 @@ use trace::finding::{
 
 /// More findings than these help nobody; the rest is counted.
 const MOST_TOLD: usize = 20;
+/// In how many ways the same lines are tried out.
+const MOST_WAYS: usize = 3;
 
 const NOTES: [&str; 2] = [
     "Pairs that passing runs have rarely can be here by chance: more of them (--runs) tell.",
@@ -135,17 +137,51 @@ fn parts(suspect: &Suspect, runs: &Runs) -> Vec<Part> {
     parts
 }
 
-/// Of findings that blame the same lines, the first: another order or another element of an array says nothing new.
-fn once_each(found: Vec<Finding>) -> Vec<Finding> {
-    let mut known: BTreeSet<BTreeSet<String>> = BTreeSet::new();
-    let is_news = |finding: &Finding| {
-        let has_lines = finding.causes.iter().all(|cause| cause.place.line.is_some());
-        let lines = finding.causes.iter().map(|cause| at(&cause.place));
-        !has_lines || known.insert(lines.collect())
-    };
-    let mut found = found;
-    found.retain(is_news);
-    found
+/// A charge, with all that is known of it.
+struct Accused<'a> {
+    charge: &'a Charge,
+    shown: Vec<Shown>,
+    /// None if no plan can tell them.
+    acts: Option<Vec<Act>>,
+}
+
+impl Accused<'_> {
+    /// The lines that are blamed, if all are known.
+    fn lines(&self) -> Option<BTreeSet<String>> {
+        let places = self.shown.iter().map(Shown::place);
+        places.map(|place| place.line.is_some().then(|| at(&place))).collect()
+    }
+
+    /// How much the threads did from the first access to the last.
+    fn span(&self) -> Option<u64> {
+        let orders = self.charge.parts.iter().map(|part| part.moment.map(|moment| moment.order));
+        let orders: Vec<u64> = orders.collect::<Option<_>>()?;
+        Some(orders.iter().max()? - orders.iter().min()?)
+    }
+}
+
+/// Puts those together that blame the same lines: another order or another element of an array says nothing new.
+fn same_lines(accused: Vec<Accused<'_>>) -> Vec<Vec<Accused<'_>>> {
+    let mut groups: Vec<Vec<Accused<'_>>> = Vec::new();
+    let mut known: BTreeMap<BTreeSet<String>, usize> = BTreeMap::new();
+    for one in accused {
+        let place = one.lines().map_or(groups.len(), |lines| *known.entry(lines).or_insert(groups.len()));
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(one);
+    }
+    groups
+}
+
+/// What of the same lines is tried out: those first whose accesses are closest to each other, since less else lies between.
+fn likeliest(ways: &[Accused<'_>]) -> Vec<Vec<Act>> {
+    let mut ways: Vec<&Accused<'_>> = ways.iter().collect();
+    ways.sort_by_key(|way| way.span().unwrap_or(u64::MAX));
+    let mut acts: Vec<Vec<Act>> = ways.into_iter().filter_map(|way| way.acts.clone()).collect();
+    acts.dedup();
+    acts.truncate(MOST_WAYS);
+    acts
 }
 
 fn place(runs: &Runs, id: PairId) -> u64 {
@@ -221,45 +257,57 @@ impl Court<'_> {
         Charge { parts: parts(suspect, &self.case.runs), form, class, grounds: self.grounds(suspect, bug_type) }
     }
 
-    /// Makes a finding of each charge, with stacks and names, and tries the first ones out. Those that are proved come first.
+    /// Makes a finding of each charge, with stacks and names, and tries the first ones out. Those that are proved come first. Of
+    /// charges with the same lines, one is told: if any of them can be proved, that one.
     fn tried(&self, charges: &[Charge], most: usize) -> Result<Vec<Finding>, Trouble> {
         let mut trials = Trials::new(self.case, most);
-        let mut circumstances = circumstances(charges, self.case)?.into_iter();
         let mut found = Vec::new();
-        for charge in charges {
-            let known: Vec<Option<Circumstance>> =
-                charge.parts.iter().map(|_| circumstances.next().flatten()).collect();
-            let proof = self.acts(charge, &known).and_then(|acts| trials.try_out(&acts));
-            let shown = charge.parts.iter().zip(known).map(|(part, circumstance)| self.shown(*part, circumstance));
-            found.push(self.finding(charge, &shown.collect::<Vec<_>>(), proof));
+        for ways in same_lines(self.accused(charges)?) {
+            let first = &ways[0];
+            let proof = trials.try_out(&likeliest(&ways));
+            let (way, proof) = proof.map_or((first, None), |(acts, proof)| {
+                (ways.iter().find(|way| way.acts.as_ref() == Some(&acts)).unwrap_or(first), Some(proof))
+            });
+            found.push(self.finding(way.charge, &way.shown, proof));
         }
         found.sort_by_key(|finding| finding.status() == Status::Suspected);
-        Ok(once_each(found))
+        Ok(found)
+    }
+
+    fn accused<'a>(&self, charges: &'a [Charge]) -> Result<Vec<Accused<'a>>, Trouble> {
+        let mut circumstances = circumstances(charges, self.case)?.into_iter();
+        let accused = charges.iter().map(|charge| {
+            let known: Vec<Option<Circumstance>> =
+                charge.parts.iter().map(|_| circumstances.next().flatten()).collect();
+            let acts = self.acts(charge, &known);
+            let shown = charge.parts.iter().zip(known).map(|(part, circumstance)| self.shown(*part, circumstance));
+            Accused { charge, shown: shown.collect(), acts }
+        });
+        Ok(accused.collect())
     }
 
     /// The parts as a plan tells them; nothing if it cannot.
     fn acts(&self, charge: &Charge, known: &[Option<Circumstance>]) -> Option<Vec<Act>> {
         let act = |(part, known): (&Part, &Option<Circumstance>)| {
-            let at = self.arrival(part, known.as_ref()).filter(|at| at.time > 0)?;
-            let locks = known.as_ref().map_or_else(Vec::new, |known| known.locks.clone());
+            let (at, locks) = self.arrival(part, known.as_ref()).filter(|(at, _)| at.time > 0)?;
             Some(Act { thread: part.thread?, at, locks })
         };
         charge.parts.iter().zip(known).map(act).collect()
     }
 
-    /// Where a part is made: for releases and accesses in the C library, the call that leads there from outside of it. Arrivals
-    /// within are not counted as they come, since what allocators call is not told.
-    fn arrival(&self, part: &Part, known: Option<&Circumstance>) -> Option<Arrival> {
+    /// Where a part is made, and with which locks: for releases and accesses in the C library, the call that leads there from outside
+    /// of it. Arrivals within are not counted as they come, since what allocators call is not told.
+    fn arrival(&self, part: &Part, known: Option<&Circumstance>) -> Option<(Arrival, Vec<TakenLock>)> {
         let is_inside = self.names.is_in_c_library(part.end.pc);
         match (part.moment, known) {
             // What the failing run did not come to is met when it first comes.
-            (None, _) => (!is_inside).then_some(Arrival { pc: part.end.pc, time: 1 }),
+            (None, _) => (!is_inside).then_some((Arrival { pc: part.end.pc, time: 1 }, Vec::new())),
             (Some(_), Some(known)) if !is_inside && known.time > 0 => {
-                Some(Arrival { pc: part.end.pc, time: known.time })
+                Some((Arrival { pc: part.end.pc, time: known.time }, known.locks.clone()))
             }
             (Some(_), Some(known)) => {
                 let outside = known.callers.iter().position(|caller| !self.names.is_in_c_library(*caller))?;
-                known.calls.get(outside).copied()
+                known.calls.get(outside).cloned().map(|Call { at, locks }| (at, locks))
             }
             (Some(_), None) => None,
         }

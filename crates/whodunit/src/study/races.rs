@@ -1,7 +1,7 @@
 //! Data races: which memory is for synchronisation, what races, and under what circumstances.
 
 use super::Student;
-use super::entrances::{Arrival, Entrances, TakenLock};
+use super::entrances::{Call, Entrances, TakenLock};
 use crate::naming::{Block, Blocks};
 use crate::stacks::Stacks;
 use analysis::races::{Classify, Detector, SecondPass, Sieve, Sieved, SiteClass, Surveyed, Suspects};
@@ -135,7 +135,7 @@ pub struct Circumstance {
     pub time: u64,
     /// The calls that return to the callers, in the same order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<Arrival>,
+    pub calls: Vec<Call>,
     /// The locks that the thread held, the first taken first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<TakenLock>,
