@@ -211,23 +211,37 @@ fn a_loop_hides_a_couple_from_instructions_and_threads() {
     assert_eq!(rarest(&mixed), couples.iter().copied().map(Suspect::InStep).collect::<Vec<_>>());
 }
 
+/// A calm run of two rounds of a loop, and one that fails with another second round.
+fn ring_runs(rounds: [&str; 2], last: &str) -> (Runs, [Collected; 2]) {
+    let (calm, failing) = (rounds.join(" "), format!("{} {last}", rounds[0]));
+    (runs(&failing, &[&calm]), [heard_with_loops(&failing), heard_with_loops(&calm)])
+}
+
 /// Three threads each look at the next one's flag (statement 2) and then raise their own (3), in two rounds of a loop.
 #[test]
 fn three_pairs_lead_round_three_threads() {
     // Each direction has come in some round, but not all three in the same.
     let rounds =
         ["1:L1 1:R2b 1:W3a 2:L1 2:R2c 2:W3b 3:L1 3:R2a 3:W3c", "3:L1 3:R2A 3:W3C 1:L1 1:R2B 1:W3A 2:L1 2:R2C 2:W3B"];
-    let calm = rounds.join(" ");
-    let failing = format!("{} 1:L1 2:L1 3:L1 1:R2B 2:R2C 3:R2A 1:W3A 2:W3B 3:W3C", rounds[0]);
-    let all = runs(&failing, &[&calm]);
+    let (all, [failing, calm]) = ring_runs(rounds, "1:L1 2:L1 3:L1 1:R2B 2:R2C 3:R2A 1:W3A 2:W3B 3:W3C");
     assert_eq!(suspects(&all, None), []);
-    let [found] = rings(&all, &heard_with_loops(&failing), &[heard_with_loops(&calm)])[..] else {
-        panic!("one ring, of one form")
-    };
+    let [found] = rings(&all, &failing, &[calm])[..] else { panic!("one ring, of one form") };
     assert_eq!(found.pairs.map(|pair| written(all.key(pair))), ["R2-W3"; 3].map(str::to_owned));
     let threads = found.occurrences.map(|occurrence| occurrence.direction());
     assert_eq!(threads, [(1, 2), (2, 3), (3, 1)]);
-    assert_eq!(rings(&all, &heard_with_loops(&failing), &[heard_with_loops(&failing)]), []);
+    assert_eq!(rings(&all, &failing, &[failing.clone()]), []);
+}
+
+/// The same with code of each thread's own, the first thread's behind the others'.
+#[test]
+fn each_pair_of_a_ring_is_told_with_the_threads_that_it_led_between() {
+    let rounds =
+        ["1:L1 1:R8b 1:W9a 2:L1 2:R5c 2:W6b 3:L1 3:R2a 3:W3c", "3:L1 3:R2A 3:W3C 1:L1 1:R8B 1:W9A 2:L1 2:R5C 2:W6B"];
+    let (all, [failing, calm]) = ring_runs(rounds, "1:L1 2:L1 3:L1 1:R8B 2:R5C 3:R2A 1:W9A 2:W6B 3:W3C");
+    let [found] = rings(&all, &failing, &[calm])[..] else { panic!("one ring") };
+    let pairs = found.pairs.map(|pair| written(all.key(pair)));
+    assert_eq!(pairs, ["R2-W9", "R8-W6", "R5-W3"].map(str::to_owned));
+    assert_eq!(found.occurrences.map(|occurrence| occurrence.direction()), [(3, 1), (1, 2), (2, 3)]);
 }
 
 /// Threads 1 and 2 write both variables, thread 3 reads them: `x` of one and `y` of the other.

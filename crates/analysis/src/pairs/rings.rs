@@ -17,7 +17,7 @@ const MOST_STEPS: usize = 5_000_000;
 /// More rings than these help nobody.
 const MOST_RINGS: usize = 20;
 
-/// Three pairs of the failing run that lead round three threads, from the thread with the lowest number on.
+/// Three pairs of the failing run that lead round three threads, and when each of them came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ring {
     pub pairs: [PairId; 3],
@@ -108,7 +108,9 @@ impl<'a> Circle<'a> {
                 for third in thirds.into_iter().filter(|third| third.to() == first.from() && self.lead(third, first)) {
                     let ring = [*first, second, third];
                     if are_apart(&ring) {
-                        found.entry(shape(&ring)).or_insert(ring.map(|edge| edge.placed.occurrence));
+                        let turned = turned(ring);
+                        let shape = turned.map(|edge| edge.key);
+                        found.entry(shape).or_insert(turned.map(|edge| edge.placed.occurrence));
                     }
                 }
             }
@@ -137,7 +139,9 @@ fn are_apart(ring: &[Edge; 3]) -> bool {
     places.len() == ring.len()
 }
 
-fn shape(ring: &[Edge; 3]) -> Shape {
-    let [one, two, three] = ring.map(|edge| edge.key);
-    [[one, two, three], [two, three, one], [three, one, two]].into_iter().min().unwrap_or([one, two, three])
+/// The same ring from that pair on which makes it the same whichever thread comes first.
+fn turned(ring: [Edge; 3]) -> [Edge; 3] {
+    let [one, two, three] = ring;
+    let turns = [[one, two, three], [two, three, one], [three, one, two]];
+    turns.into_iter().min_by_key(|turn| turn.map(|edge| edge.key)).unwrap_or(ring)
 }
