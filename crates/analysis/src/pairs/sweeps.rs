@@ -15,35 +15,31 @@ pub(super) const LINE: u64 = 256;
 const CHUNK: usize = (1 << 20) / LINE as usize;
 /// One line in so many is looked at with instructions that sweep.
 const ONE_IN: u64 = 64;
-/// A bit for a line, as far as there are enough.
-const FILTER_WORDS: usize = (1 << 20) / 64;
-
-/// A number whose upper bits depend on all bits of a line's, so that samples are not at equal distances.
-#[inline]
-fn hash(line: u64) -> u64 {
-    line.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
+/// Lines that are so far apart share a bit: a quarter of a gigabyte.
+const FILTER_BITS: u64 = 1 << 20;
+const FILTER_WORDS: usize = FILTER_BITS as usize / 64;
 
 /// Whether a line is looked at with instructions that sweep, whoever else comes.
-#[inline]
 fn is_sample(line: u64) -> bool {
-    hash(line) >> (64 - ONE_IN.ilog2()) == 0
+    // The upper bits of the product depend on all bits of the number, so samples are not at equal distances.
+    (line % FILTER_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ONE_IN.ilog2()) == 0
 }
 
-/// Tells quickly of most lines that they are not known.
+/// Tells quickly of most lines that they are neither samples nor known. Neighbours are neighbours here, too.
 struct Filter(Box<[u64; FILTER_WORDS]>);
 
 impl Default for Filter {
     fn default() -> Filter {
-        Filter(Box::new([0; FILTER_WORDS]))
+        let mut filter = Filter(Box::new([0; FILTER_WORDS]));
+        (0..FILTER_BITS).filter(|line| is_sample(*line)).for_each(|line| filter.add(line));
+        filter
     }
 }
 
 impl Filter {
     #[inline]
     fn place(line: u64) -> (usize, u64) {
-        let bit = hash(line) >> 32;
-        ((bit >> 6) as usize % FILTER_WORDS, 1 << (bit % 64))
+        ((line / 64) as usize % FILTER_WORDS, 1 << (line % 64))
     }
 
     fn add(&mut self, line: u64) {
@@ -137,7 +133,7 @@ impl Sweeps {
     /// Whether it is certain that instructions that sweep are not looked at in any of these lines.
     #[inline]
     pub fn are_passed(&self, first: u64, last: u64) -> bool {
-        (first..=last).all(|line| !is_sample(line) && !self.filter.may_have(line))
+        (first..last + 1).all(|line| !self.filter.may_have(line))
     }
 
     /// Whether all that is told of this memory was looked at.
