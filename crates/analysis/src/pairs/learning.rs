@@ -32,14 +32,24 @@ pub struct Learning {
     n_passing: usize,
     /// Instructions that come to the same memory, in any of the first runs.
     groups: Vec<BTreeSet<u64>>,
-    /// The pairs of the first runs, each with how many of them have it.
-    pairs: BTreeMap<PairKey, (SeenPair, usize)>,
+    /// The pairs of the first runs.
+    pairs: BTreeMap<PairKey, Known>,
+}
+
+/// What is known of a pair.
+struct Known {
+    pair: SeenPair,
+    /// How many of the first runs have it.
+    times: usize,
+    /// The failing run does.
+    is_in_failing: bool,
 }
 
 impl Learning {
     pub fn new(failing: &Collected, visitors: Option<Visitors>) -> Learning {
         let mut learning = Learning { visitors, ..Learning::default() };
         learning.add(failing);
+        learning.pairs.values_mut().for_each(|known| known.is_in_failing = true);
         learning
     }
 
@@ -55,11 +65,12 @@ impl Learning {
             self.join(group.iter().copied().collect());
         }
         for pair in &run.pairs {
-            let (known, times) = self.pairs.entry(key_of(pair)).or_insert_with(|| (pair.clone(), 0));
-            *times += 1;
-            known.directions.extend(&pair.directions);
-            known.directions.sort_unstable();
-            known.directions.dedup();
+            let fresh = || Known { pair: pair.clone(), times: 0, is_in_failing: false };
+            let known = self.pairs.entry(key_of(pair)).or_insert_with(fresh);
+            known.times += 1;
+            known.pair.directions.extend(&pair.directions);
+            known.pair.directions.sort_unstable();
+            known.pair.directions.dedup();
         }
     }
 
@@ -94,21 +105,28 @@ impl Learning {
     /// alone has to be [completed](Learning::complete).
     pub fn varying(&self) -> Option<BTreeSet<u64>> {
         self.knows().then(|| {
-            let varying = self.pairs.iter().filter(|(_, (_, times))| !self.is_in_all(*times));
+            let varying = self.pairs.iter().filter(|(key, known)| !self.is_assumed(key, known));
             let ends: BTreeSet<u64> = varying.flat_map(|(key, _)| [key.head.pc, key.tail.pc]).collect();
             self.groups.iter().filter(|group| !group.is_disjoint(&ends)).flatten().copied().collect()
         })
     }
 
-    fn is_in_all(&self, times: usize) -> bool {
-        times == self.n_passing + 1
+    /// Whether later runs are taken to have a pair: if all first runs have it; and if any passing one of them has that is made by two
+    /// instructions that sweep, since it may be in others where nobody looked.
+    fn is_assumed(&self, key: &PairKey, known: &Known) -> bool {
+        let is_in_passing = known.times > usize::from(known.is_in_failing);
+        known.times == self.n_passing + 1 || is_in_passing && self.sweeps(key.head.pc) && self.sweeps(key.tail.pc)
+    }
+
+    fn sweeps(&self, pc: u64) -> bool {
+        self.visitors.as_ref().is_some_and(|visitors| visitors.sweeping.contains(&pc))
     }
 
     /// Adds the pairs that all first runs have to what was heard of another one, as far as that was not listened to.
     pub fn complete(&self, run: &mut Collected, heard: &BTreeSet<u64>) {
         let unheard = |key: &PairKey| !heard.contains(&key.head.pc) && !heard.contains(&key.tail.pc);
-        let assumed = self.pairs.iter().filter(|(key, (_, times))| self.is_in_all(*times) && unheard(key));
-        run.pairs.extend(assumed.map(|(_, (pair, _))| pair.clone()));
+        let assumed = self.pairs.iter().filter(|(key, known)| self.is_assumed(key, known) && unheard(key));
+        run.pairs.extend(assumed.map(|(_, known)| known.pair.clone()));
     }
 }
 
@@ -155,6 +173,23 @@ mod tests {
         learning.complete(&mut later, &varying);
         let told: Vec<_> = later.pairs.iter().map(|pair| (pair.head.pc, pair.directions.clone())).collect();
         assert_eq!(told, [(5, vec![(2, 1)]), (1, vec![(1, 2), (2, 1)])]);
+    }
+
+    #[test]
+    fn what_sweeping_instructions_do_in_some_passing_runs_is_assumed_of_all() {
+        let visitors = Visitors { instructions: (1..=6).collect(), sweeping: [1, 2, 3, 4].into() };
+        let failing =
+            run(vec![pair(1, 2, (1, 2)), pair(3, 4, (1, 2)), pair(5, 6, (1, 2))], &[&[1, 2], &[3, 4], &[5, 6]]);
+        let mut learning = Learning::new(&failing, Some(visitors));
+        for number in 0..ENOUGH_PASSING {
+            let pairs = if number == 5 { vec![pair(1, 2, (1, 2)), pair(5, 6, (1, 2))] } else { Vec::new() };
+            learning.add_passing(&run(pairs, &[]));
+        }
+        let varying: BTreeSet<u64> = [3, 4, 5, 6].into();
+        assert_eq!(learning.varying(), Some(varying.clone()), "nothing is assumed of what only the failing run has");
+        let mut later = run(Vec::new(), &[]);
+        learning.complete(&mut later, &varying);
+        assert_eq!(later.pairs, [pair(1, 2, (1, 2))]);
     }
 
     #[test]
