@@ -8,7 +8,8 @@
 #include "show.h"
 #include "state.h"
 
-SHOW_ORDER("advanced 0", "saving", "saved", "counting 0");
+// The others have stopped before anything is saved: what one of them does meanwhile could make up for the first one's.
+SHOW_ORDER("advanced 0", "cancelling", "stopped 1", "stopped 2", "saving", "saved", "counting 0");
 
 #define THREADS 3
 #define CHUNKS 12
@@ -55,6 +56,7 @@ static void *http_get(void *argument)
         pthread_mutex_unlock(&download_lock);
 #endif
     }
+    AT_NUMBER("stopped", self);
     return NULL;
 }
 
@@ -62,6 +64,7 @@ static void *save_log(void *unused)
 {
     (void)unused;
     sem_wait(&interrupt);
+    AT("cancelling");
     atomic_store(&is_cancelled, 1);
     AT("saving");
 #ifdef FIXED
