@@ -1,7 +1,7 @@
 //! Which of the fifteen types of LOCON's table 1 pairs have: three of order violations, four of atomicity violations of one
 //! variable, eight of those of two.
 
-use super::collect::Occurrence;
+use super::collected::Occurrence;
 use super::runs::PairKey;
 use super::{Deed, End};
 

@@ -1,215 +1,21 @@
 //! Hearing a run: which pairs it has.
 
 use super::cells::{Cells, Stamp, Visitor};
-use super::contexts::{CALLERS, NOWHERE, Place, digest};
+use super::collected::Collected;
+use super::contexts::{CALLERS, NOWHERE, Place};
+use super::gathered::{At, Gathered};
 use super::groups::{Groups, LINE, Member, NOBODY};
 use super::last::{LastAccesses, Past};
-use super::nesting::{Iteration, LoopsAround, Nesting};
+use super::nesting::{LoopsAround, Nesting};
 use super::outlines::{Counted, Outline, Outlines};
+use super::scope::{CodeRole, Scope};
 use super::stamps::{Turns, UNPLACED, Who, Whos};
 use super::sweeps::{Regard, Sweeps, pieces};
 use super::{Deed, End};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use trace::stream::records::{Patterns, Records};
-use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
-
-/// How many bytes' addresses of a pair are kept, to tell variables apart.
-const MOST_PLACES: usize = 4;
-/// How many pairs of threads are kept of a pair.
-const MOST_DIRECTIONS: usize = 64;
-/// How many occurrences of a pair are kept with their iterations.
-const MOST_OCCURRENCES: usize = 256;
-
-/// A pair that was heard by chance only counts if it came so often: it would be heard in other runs, too.
-const TIMES_BY_CHANCE: u64 = 4;
-
-/// How many pairs are looked up without a table.
-const REMEMBERED: usize = 1 << 12;
-
-/// What is of no concern.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scope {
-    /// Code whose accesses are not looked at.
-    pub ignored_code: Vec<Range<u64>>,
-    /// Code that synchronises: its locked instructions are not looked at.
-    pub synchronising_code: Vec<Range<u64>>,
-    /// Memory that belongs to libraries alone.
-    pub ignored_memory: Vec<Range<u64>>,
-}
-
-/// What a scope makes of an instruction.
-#[derive(Clone, Copy)]
-pub(super) struct CodeRole {
-    is_ignored: bool,
-    /// Its locked accesses are not looked at.
-    synchronises: bool,
-}
-
-impl CodeRole {
-    pub const IGNORED: CodeRole = CodeRole { is_ignored: true, synchronises: false };
-
-    pub fn concerns(self, kind: AccessKind) -> bool {
-        !(self.is_ignored || self.synchronises && kind == AccessKind::Atomic)
-    }
-}
-
-impl Scope {
-    pub(super) fn role(&self, pc: u64) -> CodeRole {
-        CodeRole { is_ignored: self.ignores_code(pc), synchronises: self.synchronises(pc) }
-    }
-
-    fn is_in(ranges: &[Range<u64>], address: u64) -> bool {
-        ranges.iter().any(|range| range.contains(&address))
-    }
-
-    pub(super) fn ignores_code(&self, pc: u64) -> bool {
-        Scope::is_in(&self.ignored_code, pc)
-    }
-
-    pub(super) fn ignores_memory(&self, address: u64) -> bool {
-        Scope::is_in(&self.ignored_memory, address)
-    }
-
-    /// Whether locked instructions of this code are not looked at.
-    pub(super) fn synchronises(&self, pc: u64) -> bool {
-        Scope::is_in(&self.synchronising_code, pc)
-    }
-
-    /// Whether an access is to be looked at.
-    pub(super) fn concerns(&self, pc: u64, address: u64, is_locked: bool) -> bool {
-        let is_lock = is_locked && self.synchronises(pc);
-        !is_lock && !self.ignores_code(pc) && !self.ignores_memory(address)
-    }
-}
-
-/// An access of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
-    pub thread: Thread,
-    /// Which of the thread's accesses and releases of blocks, counted from 1.
-    pub ordinal: u64,
-    /// Its place among all accesses of the run.
-    pub order: u64,
-}
-
-/// Both ends of a pair, at one of the times when it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Occurrence {
-    pub head: Moment,
-    pub tail: Moment,
-    /// The first byte that both access.
-    pub address: u64,
-}
-
-impl Occurrence {
-    pub fn direction(&self) -> (Thread, Thread) {
-        (self.head.thread, self.tail.thread)
-    }
-
-    /// Whether this pair is there because `inner` is: it leads from the same thread to the same other one, and holds both
-    /// ends of `inner` between its own.
-    pub fn holds(&self, inner: &Occurrence) -> bool {
-        let is_around = self.head.order <= inner.head.order && inner.tail.order <= self.tail.order;
-        self.direction() == inner.direction()
-            && is_around
-            && (self.head.order, self.tail.order) != (inner.head.order, inner.tail.order)
-    }
-}
-
-/// An occurrence with the iterations that its ends are in, by numbers of [`Collected::positions`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
-    /// The first one there.
-    pub occurrence: Occurrence,
-    pub head: u32,
-    pub tail: u32,
-}
-
-impl Placed {
-    /// Whether both have their ends in the same iterations of the same threads.
-    fn is_like(&self, other: &Placed) -> bool {
-        let place = |placed: &Placed| (placed.occurrence.direction(), placed.head, placed.tail);
-        place(self) == place(other)
-    }
-}
-
-/// A pair of one run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenPair {
-    pub head: End,
-    pub tail: End,
-    /// When it first came.
-    pub first: Occurrence,
-    pub times: u64,
-    /// From which thread to which, in ascending order; not all if there are very many.
-    pub directions: Vec<(Thread, Thread)>,
-    /// When it first came from other threads or to other ones than at first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub elsewhere: Vec<Occurrence>,
-    /// A few of the addresses that it is about, in ascending order.
-    pub places: Vec<u64>,
-    /// The first ones that differ, if iterations were asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub occurrences: Vec<Placed>,
-}
-
-/// What was heard of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Collected {
-    /// In the order in which they first came.
-    pub pairs: Vec<SeenPair>,
-    /// How many accesses were looked at.
-    pub accesses: u64,
-    /// The instructions that made them, in ascending order.
-    #[serde(default)]
-    pub executed: Vec<u64>,
-    /// Those that met others, or came to memory where threads had met: what comes to the same memory is together, in ascending order.
-    #[serde(default)]
-    pub meeting: Vec<Vec<u64>>,
-    /// Iterations of loops that threads were in, the outermost first, if they were asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub positions: Vec<Vec<Iteration>>,
-    /// Where calls return to, the innermost first, if that was asked for: ends know them by their number, until
-    /// [`settle_contexts`](Collected::settle_contexts).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contexts: Vec<Vec<u64>>,
-}
-
-impl Collected {
-    /// Forgets pairs whose iterations nobody asked for.
-    pub fn keep_placed(&mut self) {
-        self.pairs.retain(|pair| !pair.occurrences.is_empty());
-        self.pairs.shrink_to_fit();
-        self.executed = Vec::new();
-    }
-
-    /// Keeps those positions that an occurrence is in, which are few of those that a run has.
-    fn forget_unused_positions(&mut self) {
-        let mut positions = Vec::new();
-        let mut numbers = FxHashMap::default();
-        for placed in self.pairs.iter_mut().flat_map(|pair| &mut pair.occurrences) {
-            for position in [&mut placed.head, &mut placed.tail] {
-                let old = std::mem::take(&mut self.positions[*position as usize]);
-                *position = *numbers.entry(*position).or_insert_with(|| {
-                    positions.push(old);
-                    positions.len() as u32 - 1
-                });
-            }
-        }
-        self.positions = positions;
-    }
-
-    /// Names the contexts of ends by what they are, so that those of different runs can be compared.
-    pub fn settle_contexts(&mut self) {
-        let contexts = std::mem::take(&mut self.contexts);
-        for end in self.pairs.iter_mut().flat_map(|pair| [&mut pair.head, &mut pair.tail]) {
-            end.context = contexts.get(end.context as usize).map_or(NOWHERE, |callers| digest(callers));
-        }
-    }
-}
+use trace::stream::{Access, Event, Listener, Site, Thread};
 
 /// What is known of an instruction.
 #[derive(Clone, Copy)]
@@ -261,51 +67,6 @@ struct Loops {
     with_callers: bool,
 }
 
-/// Pairs by the numbers of their instructions.
-struct Gathered {
-    numbers: FxHashMap<(u32, Deed, u32, Deed), usize>,
-    pairs: Vec<Raw>,
-    /// Pairs that came a moment ago: by whom, and their numbers.
-    lately: Vec<(Meeting, usize)>,
-}
-
-/// Who met whom, by numbers of [`Whos`].
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Meeting {
-    head: u32,
-    tail: u32,
-    head_writes: bool,
-    tail_writes: bool,
-}
-
-impl Meeting {
-    fn hash(self) -> usize {
-        let deeds = usize::from(self.head_writes) << 1 | usize::from(self.tail_writes);
-        (self.head as usize).wrapping_mul(0x9e37_79b1) ^ (self.tail as usize) << 2 ^ deeds
-    }
-}
-
-struct Raw {
-    head: (u32, Deed),
-    tail: (u32, Deed),
-    first: Occurrence,
-    times: u64,
-    /// Not by chance: all accesses to its memory were looked at.
-    is_sure: bool,
-    directions: Vec<(Thread, Thread)>,
-    elsewhere: Vec<Occurrence>,
-    places: Vec<u64>,
-    occurrences: Vec<Placed>,
-}
-
-/// Where two accesses met.
-#[derive(Clone, Copy)]
-struct At {
-    address: u64,
-    /// Everybody who came there was looked at.
-    is_sure: bool,
-}
-
 /// An access that may have to be looked at.
 struct Coming {
     thread: Thread,
@@ -313,96 +74,6 @@ struct Coming {
     site: Site,
     reads: bool,
     writes: bool,
-}
-
-impl Default for Gathered {
-    fn default() -> Gathered {
-        let nobody = (Meeting::default(), usize::MAX);
-        Gathered { numbers: FxHashMap::default(), pairs: Vec::new(), lately: vec![nobody; REMEMBERED] }
-    }
-}
-
-impl Gathered {
-    #[inline]
-    fn add(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), at: At, whos: &Whos, turns: &Turns) {
-        let (head_writes, tail_writes) = (head.1 == Deed::Write, tail.1 == Deed::Write);
-        let meeting = Meeting { head: head.0.who(), tail: tail.0.who(), head_writes, tail_writes };
-        let place = meeting.hash() % REMEMBERED;
-        match self.lately[place] {
-            // By the same threads.
-            (before, number) if before == meeting => {
-                let pair = &mut self.pairs[number];
-                pair.times += 1;
-                pair.is_sure |= at.is_sure;
-                pair.add_place(at.address);
-            }
-            _ => {
-                let number = self.note(head, tail, at, whos, turns);
-                if whos.of(tail.0).position == UNPLACED {
-                    self.lately[place] = (meeting, number);
-                }
-            }
-        }
-    }
-
-    fn note(&mut self, head: (Stamp, Deed), tail: (Stamp, Deed), at: At, whos: &Whos, turns: &Turns) -> usize {
-        let (head_who, tail_who) = (whos.of(head.0), whos.of(tail.0));
-        let moment = |who: Who, stamp: Stamp| turns.moment(who.thread, stamp.order());
-        let address = at.address;
-        let occurrence = Occurrence { head: moment(head_who, head.0), tail: moment(tail_who, tail.0), address };
-        let key = (head_who.number, head.1, tail_who.number, tail.1);
-        let number = *self.numbers.entry(key).or_insert(self.pairs.len());
-        if number == self.pairs.len() {
-            self.pairs.push(Raw {
-                head: (head_who.number, head.1),
-                tail: (tail_who.number, tail.1),
-                first: occurrence,
-                times: 0,
-                is_sure: false,
-                directions: Vec::new(),
-                elsewhere: Vec::new(),
-                places: Vec::new(),
-                occurrences: Vec::new(),
-            });
-        }
-        self.pairs[number].is_sure |= at.is_sure;
-        self.pairs[number].note(occurrence);
-        if head_who.position != UNPLACED && tail_who.position != UNPLACED {
-            self.pairs[number].place(Placed { occurrence, head: head_who.position, tail: tail_who.position });
-        }
-        number
-    }
-}
-
-impl Raw {
-    fn place(&mut self, placed: Placed) {
-        let is_news = self.occurrences.last().is_none_or(|last| !last.is_like(&placed));
-        if self.occurrences.len() < MOST_OCCURRENCES && is_news {
-            self.occurrences.push(placed);
-        }
-    }
-
-    fn note(&mut self, occurrence: Occurrence) {
-        self.times += 1;
-        if let Err(place) = self.directions.binary_search(&occurrence.direction())
-            && self.directions.len() < MOST_DIRECTIONS
-        {
-            self.directions.insert(place, occurrence.direction());
-            if occurrence.direction() != self.first.direction() {
-                self.elsewhere.push(occurrence);
-            }
-        }
-        self.add_place(occurrence.address);
-    }
-
-    #[inline]
-    fn add_place(&mut self, address: u64) {
-        if self.places.len() < MOST_PLACES
-            && let Err(place) = self.places.binary_search(&address)
-        {
-            self.places.insert(place, address);
-        }
-    }
 }
 
 impl Collector {
@@ -453,28 +124,16 @@ impl Collector {
     }
 
     pub fn into_collected(self) -> Collected {
-        let end = |(number, deed): (u32, Deed)| {
+        let pairs = self.gathered.seen(|number, deed| {
             let Place { pc, context } = self.instructions[number as usize];
             End { pc, deed, context }
-        };
-        let told = self.gathered.pairs.iter().filter(|raw| raw.is_sure || raw.times >= TIMES_BY_CHANCE);
-        let pairs = told.map(|raw| SeenPair {
-            head: end(raw.head),
-            tail: end(raw.tail),
-            first: raw.first,
-            times: raw.times,
-            directions: raw.directions.clone(),
-            elsewhere: raw.elsewhere.clone(),
-            places: raw.places.clone(),
-            occurrences: raw.occurrences.clone(),
         });
-        let pairs = pairs.collect();
         let pc = |number: u32| self.instructions[number as usize].pc;
         let executed: BTreeSet<u64> =
             self.sites.iter().filter(|site| site.is_executed).map(|site| pc(site.number)).collect();
         let mut groups = self.groups;
-        for pair in &self.gathered.pairs {
-            groups.join(pair.head.0, pair.tail.0);
+        for (head, tail) in self.gathered.instructions() {
+            groups.join(head, tail);
         }
         let (executed, meeting) = (executed.into_iter().collect(), groups.named(pc));
         let nesting = self.loops.map(|loops| loops.nesting);

@@ -4,7 +4,7 @@
 //! compared, not pairs. Where there are more groups than can be, the rarest are.
 
 use super::Deed;
-use super::collect::Occurrence;
+use super::collected::Occurrence;
 use super::runs::{Direction, DirectionsId, PairId, RunPairs, Runs};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;

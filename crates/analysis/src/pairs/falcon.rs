@@ -7,7 +7,8 @@
 //! May miss: patterns wider than the window; a thread's read right after its own write, which is dropped; patterns that a
 //! failing run does not come to; all that is about two variables. These are its known limits, and it is here for comparison.
 
-use super::collect::{Moment, Scope};
+use super::collected::Moment;
+use super::scope::Scope;
 use super::{Deed, End};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Test procedure III at the level of loops: couples that come together in passing runs too, but with their accesses in
 //! other iterations.
 
-use super::collect::{Collected, Occurrence, Placed};
+use super::collected::{Collected, Occurrence, Placed};
 use super::coupled::{Couple, turning_couples, without_foretelling};
 use super::nesting::are_in_step;
 use super::runs::{PairKey, Runs, key_of};

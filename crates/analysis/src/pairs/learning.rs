@@ -1,6 +1,6 @@
 //! What the first runs tell about all others: which instructions are worth hearing in these.
 
-use super::collect::{Collected, SeenPair};
+use super::collected::{Collected, SeenPair};
 use super::places::MeetingPlaces;
 use super::runs::{PairKey, key_of};
 use super::visitors::Visitors;
@@ -46,11 +46,14 @@ struct Known {
 }
 
 impl Learning {
-    pub fn new(failing: &Collected, visitors: Option<Visitors>) -> Learning {
-        let mut learning = Learning { visitors, ..Learning::default() };
-        learning.add(failing);
-        learning.pairs.values_mut().for_each(|known| known.is_in_failing = true);
-        learning
+    /// Knows who comes to memory at which threads meet, if the failing run is long.
+    pub fn new(visitors: Option<Visitors>) -> Learning {
+        Learning { visitors, ..Learning::default() }
+    }
+
+    pub fn add_failing(&mut self, run: &Collected) {
+        self.add(run);
+        self.pairs.values_mut().for_each(|known| known.is_in_failing = true);
     }
 
     pub fn add_passing(&mut self, run: &Collected) {
@@ -158,7 +161,8 @@ mod tests {
     fn memory_whose_pairs_all_runs_have_is_left_alone() {
         let failing = run(vec![pair(1, 2, (1, 2)), pair(5, 6, (1, 2))], &[&[1, 2], &[5, 6]]);
         let visitors = Visitors { instructions: (1..=9).collect(), sweeping: [2].into() };
-        let mut learning = Learning::new(&failing, Some(visitors));
+        let mut learning = Learning::new(Some(visitors));
+        learning.add_failing(&failing);
         assert_eq!(learning.meeting(), Some((1..=9).collect()));
         for number in 0..ENOUGH_PASSING {
             assert_eq!(learning.varying(), None);
@@ -180,7 +184,8 @@ mod tests {
         let visitors = Visitors { instructions: (1..=6).collect(), sweeping: [1, 3, 4].into() };
         let failing =
             run(vec![pair(1, 2, (1, 2)), pair(3, 4, (1, 2)), pair(5, 6, (1, 2))], &[&[1, 2], &[3, 4], &[5, 6]]);
-        let mut learning = Learning::new(&failing, Some(visitors));
+        let mut learning = Learning::new(Some(visitors));
+        learning.add_failing(&failing);
         for number in 0..ENOUGH_PASSING {
             let pairs = if number == 5 { vec![pair(1, 2, (1, 2)), pair(5, 6, (1, 2))] } else { Vec::new() };
             learning.add_passing(&run(pairs, &[]));
@@ -195,7 +200,8 @@ mod tests {
     #[test]
     fn short_runs_are_heard_as_a_whole() {
         let failing = run(vec![pair(1, 2, (1, 2))], &[&[1, 2]]);
-        let mut learning = Learning::new(&failing, None);
+        let mut learning = Learning::new(None);
+        learning.add_failing(&failing);
         (0..ENOUGH_PASSING).for_each(|_| learning.add_passing(&failing));
         assert_eq!((learning.meeting(), learning.varying()), (None, None));
         let places = |accesses| MeetingPlaces { ranges: Vec::new(), accesses };

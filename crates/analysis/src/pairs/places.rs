@@ -4,7 +4,7 @@
 //! several threads access, one of them writing; and then ([`visitors`](super::visitors)) which instructions come there.
 
 use super::chunks::Chunks;
-use super::collect::{CodeRole, Scope};
+use super::scope::{CodeRole, Scope};
 use crate::races::shapes::{Concern, Shapes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! LOCON's section 3.3 says how bugs of more than two pairs show, and leaves them out. Two pairs of two threads are such a ring,
 //! too, and are looked at before ([`super::coupled_by_loops`]).
 
-use super::collect::{Collected, Occurrence, Placed};
+use super::collected::{Collected, Occurrence, Placed};
 use super::nesting::are_in_step;
 use super::runs::{Direction, PairId, PairKey, Runs, key_of};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The pairs of many runs, each pair with one number, as sets that can be compared.
 
 use super::End;
-use super::collect::{Collected, Occurrence, SeenPair};
+use super::collected::{Collected, Occurrence, SeenPair};
 use super::coupled::{self, Group};
 use roaring::{RoaringBitmap, RoaringTreemap};
 use rustc_hash::FxHashMap;

@@ -1,7 +1,7 @@
 //! What the stamps of accesses stand for: who made them, and when in their thread.
 
 use super::cells::{MOST_WHOS, Stamp};
-use super::collect::Moment;
+use super::collected::Moment;
 use rustc_hash::FxHashMap;
 use trace::stream::Thread;
 

@@ -1,6 +1,6 @@
 //! What is to blame, by all procedures together.
 
-use super::collect::Occurrence;
+use super::collected::Occurrence;
 use super::coupled::{Couple, Level, coupled};
 use super::iterations::InStep;
 use super::procedures::{Missing, in_failure_and_rare, missing_in_failure, only_in_failure};

@@ -1,8 +1,8 @@
 //! A second look at a long run: the instructions that come to the memory at which threads meet, and those of them that go over a lot of it.
 
 use super::chunks::Chunks;
-use super::collect::{CodeRole, Scope};
 use super::places::{CHUNK, MeetingPlaces, pieces_of};
+use super::scope::{CodeRole, Scope};
 use super::sweeps::lines_of;
 use crate::races::shapes::{Concern, Shapes};
 use serde::{Deserialize, Serialize};

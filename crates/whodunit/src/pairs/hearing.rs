@@ -104,13 +104,9 @@ impl Source {
         if let Some(visitors) = visitors.as_mut().filter(|_| whole) {
             visitors.sweeping.clear();
         }
-        let manner = visitors.clone().map_or_else(Manner::default, |visitors| Manner {
-            among: Some(visitors.instructions),
-            sweeping: visitors.sweeping,
-            ..Manner::default()
-        });
-        let first = self.hear(&manner, self)?;
-        let learning = Learning::new(&first, visitors);
+        let mut learning = Learning::new(visitors);
+        let first = self.hear(&Manner::after(&learning), self)?;
+        learning.add_failing(&first);
         Ok((first, learning))
     }
 
