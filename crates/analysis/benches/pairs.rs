@@ -6,7 +6,7 @@
 //! 2 GB, the runs that are added one by one included. Time is the processor's; making the runs up does not count.
 
 use analysis::pairs::{
-    Collected, Deed, End, Iteration, Level, Moment, Occurrence, Placed, Procedure, Runs, SeenPair, coupled,
+    Apart, Collected, Deed, End, Iteration, Level, Moment, Occurrence, Placed, Procedure, Runs, SeenPair, coupled,
     coupled_by_loops, mixtures, rare, rings, suspects, turning_couples, turning_pairs,
 };
 use std::collections::BTreeSet;
@@ -57,7 +57,8 @@ fn main() {
     });
     let failing = looped(0, &wanted);
     let passing: Vec<Collected> = (1..=RUNS).map(|number| looped(number, &wanted)).collect();
-    let found = clock.times("procedure III, by loops", || coupled_by_loops(&runs, &failing, &passing, 0));
+    let found =
+        clock.times("procedure III, by loops", || coupled_by_loops(&runs, &failing, &passing, Apart::Iterations, 0));
     assert!(!found.is_empty(), "two pairs never come in the same iterations");
     clock.times("procedure III, three pairs", || rings(&runs, &failing, &passing));
     clock.conclude();

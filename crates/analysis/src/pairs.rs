@@ -58,7 +58,7 @@ pub use bug_types::BugType;
 pub use collect::Collector;
 pub use collected::{Collected, Moment, Occurrence, Placed, SeenPair};
 pub use coupled::{Couple, Level, coupled, mixtures, turning_couples};
-pub use iterations::{InStep, coupled_by_loops};
+pub use iterations::{Apart, InStep, coupled_by_loops};
 pub use learning::{ENOUGH_PASSING, Learning};
 pub use nesting::{Iteration, LoopsAround};
 pub use places::{MeetingPlaces, PlaceSeeker};
@@ -67,6 +67,7 @@ pub use rings::{Ring, rings, turning_pairs};
 pub use runs::{Direction, PairId, PairKey, Runs};
 pub use scope::Scope;
 pub use suspects::{Procedure, SELDOM, Suspect, narrowing, rare, rarest, sharpen, suspects};
+pub use sweeps::samples;
 pub use visitors::{VisitorSeeker, Visitors};
 
 use serde::{Deserialize, Serialize};

@@ -33,7 +33,7 @@ mod lists;
 mod locks;
 pub(crate) mod objects;
 mod parts;
-pub(crate) mod sampling;
+pub mod sampling;
 mod second_pass;
 pub(crate) mod shadow;
 pub(crate) mod shapes;

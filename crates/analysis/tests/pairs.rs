@@ -5,7 +5,7 @@
 
 use analysis::pairs::falcon::{Pattern, SeenPattern, Windows, ranked};
 use analysis::pairs::{
-    BugType, Collected, Collector, Couple, Deed, End, InStep, Level, PairKey, Procedure, Runs, Scope, SeenPair,
+    Apart, BugType, Collected, Collector, Couple, Deed, End, InStep, Level, PairKey, Procedure, Runs, Scope, SeenPair,
     Suspect, coupled, coupled_by_loops, missing_in_failure, mixtures, narrowing, only_in_failure, rare, rarest, rings,
     sharpen, suspects,
 };
@@ -195,20 +195,32 @@ fn a_loop_hides_a_couple_from_instructions_and_threads() {
     assert_eq!(third_procedure(failing, &passing, Level::Tid), NO_COUPLES);
     let all = runs(failing, &passing);
     let again: Vec<Collected> = passing.iter().map(|run| heard_with_loops(run)).collect();
-    let couples = coupled_by_loops(&all, &heard_with_loops(failing), &again, 0);
+    let couples = coupled_by_loops(&all, &heard_with_loops(failing), &again, Apart::Iterations, 0);
     let texts: Vec<(String, String)> = couples
         .iter()
         .map(|found| (written(all.key(found.couple.first)), written(all.key(found.couple.second))))
         .collect();
     assert_eq!(texts, [("R5-W2".to_owned(), "W3-R6".to_owned())]);
     let lucky: Vec<Collected> = again.iter().cloned().chain([heard_with_loops(failing)]).collect();
-    assert_eq!(coupled_by_loops(&all, &heard_with_loops(failing), &lucky, 0), []);
-    let tolerated = coupled_by_loops(&all, &heard_with_loops(failing), &lucky, 1);
+    assert_eq!(coupled_by_loops(&all, &heard_with_loops(failing), &lucky, Apart::Iterations, 0), []);
+    let tolerated = coupled_by_loops(&all, &heard_with_loops(failing), &lucky, Apart::Iterations, 1);
     let once: Vec<InStep> = couples.iter().map(|found| InStep { times: 1, ..*found }).collect();
     assert_eq!(tolerated, once);
     // What no passing run has is told alone, if nothing else decides.
     let mixed: Vec<Suspect> = tolerated.iter().chain(&couples).copied().map(Suspect::InStep).collect();
     assert_eq!(rarest(&mixed), couples.iter().copied().map(Suspect::InStep).collect::<Vec<_>>());
+}
+
+/// The same with another iteration in between: accesses of passing runs are that far apart as well, but come the other way round.
+#[test]
+fn a_couple_may_be_several_iterations_long() {
+    let passing = ["1:L1 1:W2x 1:W3y 2:R5x 2:R6y 1:L1 1:W2x 1:W3y 1:L1 1:W2x 1:W3y"];
+    let failing = "1:L1 1:W2x 1:W3y 2:R5x 1:L1 1:W2x 1:W3y 1:L1 1:W2x 1:W3y 2:R6y";
+    let (all, again) = (runs(failing, &passing), [heard_with_loops(passing[0])]);
+    let told_apart_by = |apart| coupled_by_loops(&all, &heard_with_loops(failing), &again, apart, 0);
+    assert_eq!(told_apart_by(Apart::Iterations), []);
+    let [InStep { couple, .. }] = told_apart_by(Apart::Order)[..] else { panic!("there is one couple") };
+    assert_eq!([couple.first, couple.second].map(|pair| written(all.key(pair))), ["R5-W2", "W3-R6"]);
 }
 
 /// A calm run of two rounds of a loop, and one that fails with another second round.

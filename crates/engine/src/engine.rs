@@ -1,6 +1,7 @@
 //! The one engine of the process, and what its embedder is told.
 
 use crate::code::cache::{CacheStats, Exit};
+use crate::code::observe::sparing::{Sparing, Strips};
 use crate::code::observe::{Chosen, Marks, RecordFacts};
 use crate::code::stubs::Stubs;
 use crate::context::{Context, Fault, RSP};
@@ -37,6 +38,8 @@ pub struct Options {
     pub marks: Marks,
     /// The instructions that it tells of, if not all.
     pub chosen: Option<Chosen>,
+    /// Which records are told, if not all.
+    pub sparing: Option<Sparing>,
     /// Bytes for translated code; when they are used up, all code is forgotten and made anew as it is needed.
     pub cache_size: u64,
     /// Fills what the kernel would fill with random bytes at program start.
@@ -187,6 +190,8 @@ pub struct Engine {
     /// Other processes may have descriptors of the same open files.
     shared_descriptors: AtomicBool,
     observer: Mutex<Recorder>,
+    /// Which memory is looked at, if not everything is told.
+    strips: Option<Strips>,
     tape: Tape,
 }
 
@@ -230,6 +235,7 @@ impl Engine {
         let engine = Engine {
             stubs: world.cache.stubs(),
             code_range: world.cache.ranges()[0].clone(),
+            strips: world.cache.spared().map(|spared| spared.strips),
             world: Mutex::new(world),
             turn,
             filters: Filters::inherited(&options.filters),
@@ -290,6 +296,15 @@ impl Engine {
             Recorder::Tell(_, batches) => *batches,
             _ => return,
         };
+        if let Some(strips) = self.strips {
+            match event {
+                Event::Call(call) => {
+                    call.effects.iter().for_each(|effect| strips.add(effect.address, effect.bytes.len() as u64));
+                }
+                Event::Memory(memory) => strips.add(memory.address, memory.bytes.len() as u64),
+                _ => {}
+            }
+        }
         self.host.passed(&Passed { number, event, inherited, pc: context.pc, batches });
     }
 
@@ -415,6 +430,9 @@ impl Engine {
                 counter.executed(thread, step.instruction(), step.elements(context));
             }
             Recorder::Tell(consumer, batches) => {
+                if let Some(strips) = self.strips {
+                    step.spans(context).for_each(|(_, span)| strips.add(span.start, span.end - span.start));
+                }
                 if let Some(words) = step.end(context, outcome) {
                     *batches += u64::from(!words.is_empty());
                     let around = self.around(&self.world(), context);

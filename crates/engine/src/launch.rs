@@ -163,6 +163,7 @@ fn observe(cache: &mut CodeCache, options: &Options) {
         cache.observe(wanted);
         cache.set_marks(options.marks.clone());
         cache.set_chosen(options.chosen.clone());
+        cache.set_sparing(options.sparing.clone());
     }
     if options.observation.goes_by_steps() {
         cache.step_singly();

@@ -38,6 +38,7 @@ mod ways;
 mod world;
 mod x87;
 
+pub use code::observe::sparing::Sparing;
 pub use code::observe::{AccessKind, Chosen, Mark, Marks, Wanted};
 pub use commons::SIZE as COMMONS_SIZE;
 pub use context::Fault;

@@ -5,6 +5,7 @@
 //! comes one by one, between the accesses that stand before and after it.
 
 pub mod records;
+pub mod strips;
 
 use records::Records;
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use crate::allocators::Allocator;
 use crate::last_write;
 use crate::recordings::Trouble;
 use crate::study::{self, Study};
-use engine::{Chosen, Marks, Observation, Observer, Passed};
+use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing};
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +26,10 @@ pub trait Inquiry: Send + Sync {
     }
     /// The instructions that are observed, if not all.
     fn chosen(&self) -> Option<Chosen> {
+        None
+    }
+    /// What is told of them, if not everything.
+    fn sparing(&self) -> Option<Sparing> {
         None
     }
     /// Who sees what guest code does; called once.

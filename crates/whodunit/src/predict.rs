@@ -18,10 +18,10 @@ use crate::races::passes::Passes;
 use crate::races::{self, Subject};
 use crate::recordings::{Trouble, conclude};
 use crate::study::Study;
-use crate::study::predict::{self, Known};
+use crate::study::predict::{self, Extent, Known};
 use crate::{allocators, findings_output, pack, usage_error};
 use analysis::predict::{Explored, FirstFound, Kind, MOST_WATCHED, Method, Predicted, Used};
-use analysis::races::{HandOvers, Suspects};
+use analysis::races::{HandOvers, Sieved, Suspects};
 use clap::Args;
 use program::source::SourceCache;
 use std::collections::BTreeSet;
@@ -203,31 +203,51 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
 
 /// What threads contend for, and which instructions have to do with it. Most of the time goes by without any.
 pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    let first = passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted: None, samples: false })?;
-    explore(passes, known, first)
+    let FirstFound { sieved, explored } = sieve(passes, known, None, Extent::Everything)?;
+    match explored {
+        Some(explored) => Ok(explored),
+        None => explore(passes, known, sieved, Extent::Everything),
+    }
 }
 
 /// The same, where pointers that are handed over under locks order what follows, as the detector will have it, and of memory
 /// that is like much other a part will do.
 fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    let sieve = |trusted| passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted, samples: true });
-    let first: FirstFound = sieve(None)?;
+    let first = sieve(passes, known, None, Extent::Samples)?;
     let sieved = &first.sieved;
     if sieved.hand_overs.readers.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
-        return explore(passes, known, first);
+        return explored_in_part(passes, known, first);
     }
     let trusted: HandOvers = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
     if trusted.readers.is_empty() {
-        return explore(passes, known, first);
+        return explored_in_part(passes, known, first);
     }
-    explore(passes, known, sieve(Some(trusted))?)
+    // More is ordered now, so what nobody contended for before needs no other look.
+    let second = sieve(passes, known, Some(trusted), Extent::of(sieved))?;
+    explored_in_part(passes, known, second)
 }
 
-fn explore(passes: &Passes<'_>, known: &Known, first: FirstFound) -> Result<Explored, Trouble> {
-    match first.explored {
-        Some(explored) => Ok(explored),
-        None => passes.ask(Study::Explore { sieved: first.sieved, known: known.clone() }),
-    }
+/// What is left by a sieve that was not told everything. Where that shows loops that wait, it may be because nobody was told what else they do.
+fn explored_in_part(passes: &Passes<'_>, known: &Known, found: FirstFound) -> Result<Explored, Trouble> {
+    let FirstFound { sieved, explored } = found;
+    let explored = match explored {
+        Some(explored) => explored,
+        None => explore(passes, known, sieved.clone(), Extent::of(&sieved))?,
+    };
+    if explored.waits(&sieved) { explore(passes, known, sieved, Extent::Everything) } else { Ok(explored) }
+}
+
+fn sieve(
+    passes: &Passes<'_>,
+    known: &Known,
+    trusted: Option<HandOvers>,
+    extent: Extent,
+) -> Result<FirstFound, Trouble> {
+    passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted, extent })
+}
+
+fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved, extent: Extent) -> Result<Explored, Trouble> {
+    passes.ask(Study::Explore { sieved, known: known.clone(), extent })
 }
 
 /// What is known of code before anything has been replayed.

@@ -154,6 +154,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         observation: inquiry.as_ref().map_or(Observation::Nothing, |inquiry| inquiry.observation()),
         marks: inquiry.as_ref().map_or_else(Marks::new, |inquiry| inquiry.marks()),
         chosen: inquiry.as_ref().and_then(|inquiry| inquiry.chosen()),
+        sparing: inquiry.as_ref().and_then(|inquiry| inquiry.sparing()),
         cache_size: DEFAULT_CACHE << 20,
         seed: 0,
         filters: Vec::new(),

@@ -71,6 +71,7 @@ impl Start {
             observation: self.observation,
             marks: engine::Marks::new(),
             chosen: None,
+            sparing: None,
             cache_size: self.settings.cache_mebibytes << 20,
             seed: self.settings.seed,
             switching: self.switching,

@@ -17,7 +17,7 @@ use crate::inquiry::Inquiry;
 use analysis::pairs::{MeetingPlaces, Scope};
 use analysis::predict::{Doubtful, Libraries};
 use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
-use engine::{Chosen, Marks, Observation, Observer, Passed, Wanted};
+use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing, Wanted};
 use functions::Functions;
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
@@ -43,11 +43,11 @@ pub enum Study {
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
     /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers over; or which may.
-    SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers>, samples: bool },
+    SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers>, extent: predict::Extent },
     /// Which of these instructions hand over nothing but pointers.
     CheckHandOvers(HandOvers),
     /// What predictions have to look at.
-    Explore { sieved: Sieved, known: predict::Known },
+    Explore { sieved: Sieved, known: predict::Known, extent: predict::Extent },
     /// Memory errors of other orders, given what an exploration found.
     Predict(predict::Subject),
     /// What becomes of what these instructions read.
@@ -94,6 +94,7 @@ struct Studying<S> {
     streaming: Streaming<S>,
     marks: Marks,
     chosen: Option<Chosen>,
+    sparing: Option<Sparing>,
 }
 
 pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log: u32) -> Box<dyn Inquiry> {
@@ -112,15 +113,17 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::SieveWithoutLocks { known, trusted, samples } => {
-            Box::new(Studying::new(predict::first_pass(known, trusted, samples), functions, Detail::Accesses))
+        Study::SieveWithoutLocks { known, trusted, extent } => {
+            let (student, sparing) = predict::first_pass(known, trusted, extent);
+            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
         }
         Study::CheckHandOvers(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }
-        Study::Explore { sieved, known } => {
-            Box::new(Studying::new(predict::explore(sieved, known), functions, Detail::Accesses))
+        Study::Explore { sieved, known, extent } => {
+            let (student, sparing) = predict::explore(sieved, known, extent);
+            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
         }
         Study::Predict(subject) => {
             let (student, chosen) = predict::predict(subject);
@@ -141,9 +144,9 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(pairs::visitors(scope, &places), functions, Detail::Accesses))
         }
         Study::Pairs(wanted) => {
-            let (detail, chosen) = (wanted.detail(), wanted.chosen());
+            let (detail, chosen, sparing) = (wanted.detail(), wanted.chosen(), wanted.sparing());
             let student = pairs::collect(wanted, recording, log, &mut functions);
-            let studying = Studying::new(student, functions, detail);
+            let studying = Studying::new(student, functions, detail).spared(sparing);
             Box::new(match chosen {
                 Some(chosen) => studying.of(chosen),
                 None => studying,
@@ -167,12 +170,17 @@ impl<S: Student> Studying<S> {
         // Where accesses are all that is told, it is of no concern that code without any has run.
         let all_accesses = || Chosen { instructions: BTreeSet::new(), others: Wanted::ADDRESSES };
         let chosen = (detail == Detail::Accesses).then(all_accesses);
-        Studying { streaming: Streaming::new(student, roles, detail), marks, chosen }
+        Studying { streaming: Streaming::new(student, roles, detail), marks, chosen, sparing: None }
     }
 
     /// Observes these instructions, and of the others only what is said.
     fn of(self, chosen: Chosen) -> Studying<S> {
         Studying { chosen: Some(chosen), ..self }
+    }
+
+    /// Is told what this says, if not everything.
+    fn spared(self, sparing: Option<Sparing>) -> Studying<S> {
+        Studying { sparing, ..self }
     }
 }
 
@@ -187,6 +195,10 @@ impl<S: Student> Inquiry for Studying<S> {
 
     fn chosen(&self) -> Option<Chosen> {
         self.chosen.clone()
+    }
+
+    fn sparing(&self) -> Option<Sparing> {
+        self.sparing.clone()
     }
 
     fn observer(&self) -> Option<Box<dyn Observer>> {

@@ -8,9 +8,19 @@ use super::runs::{PairKey, Runs, key_of};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Which forms a couple has in a run, a bit each: whether the accesses of each of both threads are in the same iterations.
+/// Which forms a couple has in a run, a bit each: whether the accesses of each of both threads are in the same iterations; and, if that is asked for,
+/// whether the second pair comes after the first.
 type Forms = u8;
-const FORMS: u8 = 4;
+const FORMS: u8 = 8;
+
+/// What couples are told apart by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Apart {
+    Iterations,
+    /// And by which of the accesses of the thread that both pairs meet in comes first: where those of a failing run are several iterations apart, they are
+    /// so in passing ones, too.
+    Order,
+}
 
 /// A couple, and the occurrences of its pairs that came as no passing run has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,13 +34,14 @@ pub struct InStep {
 /// A run that was heard with the iterations of its pairs.
 struct Iterated<'a> {
     run: &'a Collected,
+    apart: Apart,
     occurrences: FxHashMap<PairKey, &'a [Placed]>,
 }
 
 impl<'a> Iterated<'a> {
-    fn new(run: &'a Collected) -> Iterated<'a> {
+    fn new(run: &'a Collected, apart: Apart) -> Iterated<'a> {
         let occurrences = run.pairs.iter().map(|pair| (key_of(pair), pair.occurrences.as_slice())).collect();
-        Iterated { run, occurrences }
+        Iterated { run, apart, occurrences }
     }
 
     fn forms(&self, one: PairKey, other: PairKey) -> Forms {
@@ -51,7 +62,8 @@ impl<'a> Iterated<'a> {
     fn form(&self, there: &Placed, back: &Placed) -> Forms {
         let first = self.are_in_step(there.head, back.tail);
         let second = self.are_in_step(there.tail, back.head);
-        1 << (u8::from(first) * 2 + u8::from(second))
+        let is_after = there.occurrence.tail.order < back.occurrence.head.order;
+        1 << (u8::from(self.apart == Apart::Order && is_after) * 4 + u8::from(first) * 2 + u8::from(second))
     }
 
     fn are_in_step(&self, one: u32, other: u32) -> bool {
@@ -62,9 +74,15 @@ impl<'a> Iterated<'a> {
 
 /// Test procedure III at the level of loops: couples with a form that at most `most` passing runs have, the rarest first.
 /// `failing` and `passing` are the same runs as before, heard again with loops.
-pub fn coupled_by_loops(runs: &Runs, failing: &Collected, passing: &[Collected], most: usize) -> Vec<InStep> {
-    let failing = Iterated::new(failing);
-    let passing: Vec<Iterated<'_>> = passing.iter().map(Iterated::new).collect();
+pub fn coupled_by_loops(
+    runs: &Runs,
+    failing: &Collected,
+    passing: &[Collected],
+    apart: Apart,
+    most: usize,
+) -> Vec<InStep> {
+    let failing = Iterated::new(failing, apart);
+    let passing: Vec<Iterated<'_>> = passing.iter().map(|run| Iterated::new(run, apart)).collect();
     // How many passing runs have the rarest of its forms.
     let times = |couple: &Couple| {
         let (one, other) = (runs.key(couple.first), runs.key(couple.second));

@@ -8,21 +8,27 @@
 use super::chunks::Chunks;
 use rustc_hash::FxHashSet;
 use trace::stream::Site;
+use trace::stream::strips::{self, STRIP_SIZE};
 
 /// Memory is told apart in lines of so many bytes.
-pub(super) const LINE: u64 = 256;
+pub(super) const LINE: u64 = STRIP_SIZE;
 /// A chunk is for a megabyte.
 const CHUNK: usize = (1 << 20) / LINE as usize;
-/// One line in so many is looked at with instructions that sweep.
-const ONE_IN: u64 = 64;
 /// Lines that are so far apart share a bit: a quarter of a gigabyte.
-const FILTER_BITS: u64 = 1 << 20;
+const FILTER_BITS: u64 = 1 << 19;
 const FILTER_WORDS: usize = FILTER_BITS as usize / 64;
+
+/// One line in so many is looked at with instructions that sweep.
+const ONE_IN: u32 = 64;
+
+/// The numbers of the strips that they are on.
+pub fn samples() -> impl Iterator<Item = u16> {
+    strips::one_in(ONE_IN)
+}
 
 /// Whether a line is looked at with instructions that sweep, whoever else comes.
 fn is_sample(line: u64) -> bool {
-    // The upper bits of the product depend on all bits of the number, so samples are not at equal distances.
-    (line % FILTER_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ONE_IN.ilog2()) == 0
+    strips::is_one_in(ONE_IN, strips::number_of(line * LINE))
 }
 
 /// Tells quickly of most lines that they are neither samples nor known. Neighbours are neighbours here, too.

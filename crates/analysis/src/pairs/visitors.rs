@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use trace::stream::records::Records;
 use trace::stream::{Access, Event, Listener, Site, Thread};
 
-/// An instruction that comes to so many lines sweeps.
-const MANY_LINES: u32 = 256;
+/// An instruction that comes to so many lines sweeps: 64 KB. So does one that comes to more than two at once.
+const MANY_LINES: u32 = 128;
 /// Lines that an instruction has come to are counted by bits, of which several lines may share one.
 const BITS: usize = 4 * MANY_LINES as usize;
 /// After so many looks at records of a pattern, there may be nothing more to learn of its instructions.
@@ -110,6 +110,9 @@ impl VisitorSeeker {
         if visits.role.concerns(access.kind) && !visits.is_sweeping() {
             let (first, last) = lines_of(address, size);
             (first..=last).for_each(|line| visits.come_to(line));
+            if last - first > 1 {
+                visits.count = MANY_LINES;
+            }
         }
     }
 
@@ -183,7 +186,7 @@ mod tests {
         for time in 0..10_000 {
             let private = Access { address: time * 64, size: 8, site: Site(0), kind: Write };
             let swept = Access { address: 0x10_0000 + time * 64, size: 8, site: Site(1), kind: Write };
-            let few = Access { address: 0x10_0000 + time % 100 * 256, size: 8, site: Site(2), kind: Read };
+            let few = Access { address: 0x10_0000 + time % 60 * 512, size: 8, site: Site(2), kind: Read };
             seeker.accesses(1, &[private, swept, few]);
         }
         let visitors = seeker.into_visitors();

@@ -23,6 +23,13 @@ pub struct Explored {
     pub contended: Contended,
 }
 
+impl Explored {
+    /// Whether threads wait in loops for more than what a sieve had found to be synchronisation.
+    pub fn waits(&self, sieved: &Sieved) -> bool {
+        !self.surveyed.ad_hoc.is_empty() || self.surveyed.sync_memory != sieved.atomics
+    }
+}
+
 /// What threads contend for.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Contended {

@@ -4,8 +4,8 @@ use super::deeds::Happening;
 use super::found::Block;
 use super::order::LastWrite;
 use super::pages::Pages;
-use crate::races::sampling::is_sampled;
 use crate::races::shadow::GRANULE_SIZE;
+use trace::stream::strips::{is_one_in, number_of};
 use trace::stream::{Site, Thread};
 
 /// So many bytes are watched at a time, unless somebody says otherwise.
@@ -17,7 +17,7 @@ const LONGEST_LOOK: u64 = 1 << 20;
 const MOST_READS: usize = 4;
 
 /// An instruction makes so many locations known. Where it goes beyond, they are mostly like others, such as the bytes of a buffer:
-/// of further ones, those on [a few strips](is_sampled) are watched, and those that another instruction makes known.
+/// of further ones, those on [a few strips](is_one_in) are watched, and those that another instruction makes known.
 const FEW_LOCATIONS: u32 = 4096;
 
 /// After so many writes to a location, one of so many is held against what others have read.
@@ -167,7 +167,7 @@ impl Locations {
         let index = site.0 as usize;
         self.n_made.resize(self.n_made.len().max(index + 1), 0);
         let n_made = &mut self.n_made[index];
-        let is_wanted = *n_made < FEW_LOCATIONS || is_sampled(address);
+        let is_wanted = *n_made < FEW_LOCATIONS || is_one_in(ONE_OF_MANY as u32, number_of(address));
         *n_made = n_made.saturating_add(u32::from(is_wanted));
         is_wanted
     }

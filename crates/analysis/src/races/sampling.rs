@@ -1,8 +1,8 @@
 //! Which part is looked at of memory that is like much other: that which code goes over, as with the elements of arrays and the
 //! bytes of buffers.
 //!
-//! Memory is divided into strips of 512 bytes. An instruction that has come to many strips before anybody else did is a
-//! *sweeper*. Of the strips that it comes to first from then on, one in [`ONE_OF_MANY`] is looked at: the same ones whoever comes.
+//! Memory is divided into [strips]. An instruction that has come to many strips before anybody else did is a
+//! *sweeper*. Of the strips that it comes to first from then on, a few are looked at: the same ones whoever comes.
 //! A strip that somebody else has come to, or that means something, is known, and whatever happens there from then on is looked
 //! at.
 //!
@@ -11,6 +11,7 @@
 use super::bits::Bits;
 use std::ops::Range;
 use trace::stream::Site;
+use trace::stream::strips::{self, NUMBERS, STRIP_BITS, number_of};
 
 /// How many strips an instruction comes to first without being a sweeper, unless somebody says otherwise.
 pub const FEW_STRIPS: u32 = 64;
@@ -18,29 +19,12 @@ pub const FEW_STRIPS: u32 = 64;
 const MANY_STRIPS: u32 = 2048;
 const FEWER: u32 = 8;
 
-const STRIP_BITS: u32 = 9;
-pub const STRIP_SIZE: i64 = 1 << STRIP_BITS;
-const ONE_OF_MANY: u64 = 64;
+/// One strip in so many is looked at whoever comes.
+const ONE_IN: u32 = 256;
 
-/// Strips are told apart by so many bits of their numbers. Some that are not meant are looked at as well.
-const NUMBER_BITS: u32 = 17;
-/// What makes a set of numbers one of so many bits.
-const MEMBERS: usize = 1 << (NUMBER_BITS - 5);
-
-/// Whether an address is on one of a few strips that are spread over all memory.
-#[inline]
-pub fn is_sampled(address: u64) -> bool {
-    is_number_sampled(number_of(address >> STRIP_BITS))
-}
-
-#[inline]
-fn number_of(strip: u64) -> u64 {
-    // Neighbours have neighbouring numbers.
-    strip.wrapping_add(strip >> NUMBER_BITS) & ((1 << NUMBER_BITS) - 1)
-}
-
-fn is_number_sampled(number: u64) -> bool {
-    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).is_multiple_of(ONE_OF_MANY)
+/// The numbers of these strips.
+pub fn samples() -> impl Iterator<Item = u16> {
+    strips::one_in(ONE_IN)
 }
 
 /// How much of some memory is looked at.
@@ -53,11 +37,10 @@ pub enum Share {
 
 /// The strips that are looked at.
 pub struct Sampling {
-    few: u32,
-    /// Those that are known, and the few that are looked at anyway.
+    /// How many strips an instruction comes to first without being a sweeper; nothing if everybody is one.
+    few: Option<u32>,
+    /// Those that are known, and the few that are looked at anyway, by number.
     looked_at: Bits,
-    /// The same, and the strips before these.
-    near: Bits,
     /// How many strips each site has come to first, and all of them together.
     n_strips: Vec<u32>,
     n_known: u32,
@@ -66,29 +49,18 @@ pub struct Sampling {
 impl Sampling {
     /// Whoever has come to more than a few strips first is a sweeper.
     pub fn after(few: u32) -> Sampling {
-        let mut sampling =
-            Sampling { few, looked_at: Bits::new(MEMBERS), near: Bits::new(MEMBERS), n_strips: Vec::new(), n_known: 0 };
-        let sampled = (0..1 << NUMBER_BITS).filter(|number| is_number_sampled(*number));
-        sampled.for_each(|number| sampling.look_at(number));
-        sampling
+        Sampling::of(samples(), Some(few))
     }
 
-    fn look_at(&mut self, number: u64) {
-        self.looked_at.set(number);
-        self.near.set(number);
-        self.near.set(number.wrapping_sub(1) & ((1 << NUMBER_BITS) - 1));
+    /// Everybody is looked at on strips with these numbers, and nowhere else unless it means something.
+    pub fn on(numbers: impl IntoIterator<Item = u16>) -> Sampling {
+        Sampling::of(numbers, None)
     }
 
-    /// How many strips have become known: what is a sweeper may change with that.
-    #[inline]
-    pub fn n_known(&self) -> u32 {
-        self.n_known
-    }
-
-    /// Whether the strip of an address or the next one may be looked at.
-    #[inline]
-    pub fn is_near(&self, address: u64) -> bool {
-        self.near.has(number_of(address >> STRIP_BITS))
+    fn of(numbers: impl IntoIterator<Item = u16>, few: Option<u32>) -> Sampling {
+        let mut looked_at = Bits::new(NUMBERS / 32);
+        numbers.into_iter().for_each(|number| looked_at.set(u64::from(number)));
+        Sampling { few, looked_at, n_strips: Vec::new(), n_known: 0 }
     }
 
     /// How much is looked at of memory that an instruction has come to. What is looked at is known from now on.
@@ -110,8 +82,9 @@ impl Sampling {
         if strips.into_iter().any(|strip| self.is_looked_at(strip)) { Share::Some } else { Share::Nothing }
     }
 
-    pub fn is_sweeper(&self, site: Site) -> bool {
-        let few = if self.n_known <= MANY_STRIPS { self.few } else { self.few.min(FEWER) };
+    fn is_sweeper(&self, site: Site) -> bool {
+        let Some(few) = self.few else { return true };
+        let few = if self.n_known <= MANY_STRIPS { few } else { few.min(FEWER) };
         self.n_strips.get(site.0 as usize).is_some_and(|n_strips| *n_strips > few)
     }
 
@@ -132,7 +105,7 @@ impl Sampling {
 
     #[inline]
     fn is_looked_at(&self, strip: u64) -> bool {
-        self.looked_at.has(number_of(strip))
+        self.looked_at.has(u64::from(number_of(strip << STRIP_BITS)))
     }
 
     /// Gives how many of them are new.
@@ -140,11 +113,9 @@ impl Sampling {
         let mut n_new = 0;
         for strip in strips {
             n_new += u32::from(!self.is_looked_at(strip));
-            self.look_at(number_of(strip));
-            // The number of the strip before is not always the one before.
-            self.near.set(number_of(strip.wrapping_sub(1)));
+            self.looked_at.set(u64::from(number_of(strip << STRIP_BITS)));
         }
-        self.n_known = self.n_known.wrapping_add(n_new);
+        self.n_known = self.n_known.saturating_add(n_new);
         n_new
     }
 }
@@ -159,9 +130,10 @@ fn strips(address: u64, size: u32) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trace::stream::strips::{STRIP_SIZE, is_one_in};
 
     const ARRAY: u64 = 0x7000_0000;
-    const SIZE: u64 = STRIP_SIZE as u64;
+    const SIZE: u64 = STRIP_SIZE;
 
     fn strip(number: u64) -> u64 {
         ARRAY + number * SIZE
@@ -175,8 +147,8 @@ mod tests {
         };
         let n_few = u64::from(FEW_STRIPS);
         assert_eq!(looks_at(3, 0..n_few), n_few);
-        let n_further = looks_at(3, 2 * n_few..130 * n_few);
-        assert!((n_few..n_few * 4).contains(&n_further), "{n_further} of {}", 128 * n_few);
+        let n_further = looks_at(3, 2 * n_few..514 * n_few);
+        assert!((n_few..n_few * 4).contains(&n_further), "{n_further} of {}", 512 * n_few);
         assert_eq!(looks_at(3, 0..n_few), n_few, "they are known");
         assert_eq!(looks_at(1, 2 * n_few..2 * n_few + 9), 9, "another instruction");
         assert_eq!(looks_at(3, 2 * n_few..2 * n_few + 9), 9, "where another has been");
@@ -198,7 +170,7 @@ mod tests {
     #[test]
     fn of_several_strips_those_are_looked_at_that_are_known() {
         let mut sampling = Sampling::after(0);
-        let mut plain = (9..).filter(|number| (0..4).all(|next| !is_sampled(strip(number + next))));
+        let mut plain = (9..).filter(|number| (0..4).all(|next| !is_one_in(ONE_IN, number_of(strip(number + next)))));
         let first = strip(plain.next().unwrap_or_default());
         assert_eq!(sampling.share(Site(0), first + 2 * SIZE, 8), Share::All, "the first one");
         assert_eq!(sampling.share(Site(0), first, SIZE as u32), Share::Nothing);

@@ -19,7 +19,6 @@ pub mod epoch;
 pub mod hand_overs;
 mod intake;
 pub mod readers;
-mod swept;
 
 use super::atomics::SyncMemory;
 use super::blocks::Blocks;
@@ -29,7 +28,7 @@ use super::locks::GivenUp;
 use super::objects::Objects;
 use super::parts::Parts;
 use super::sampling::{FEW_STRIPS, Sampling};
-use super::shadow::granules;
+use super::shadow::{GRANULE_SIZE, granules};
 use super::shapes::Shapes;
 use super::sites::{Classify, SiteClass, Sites};
 use super::suspects::Suspects;
@@ -44,8 +43,9 @@ use hand_overs::{HandOvers, Hatches};
 use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
-use swept::Swept;
+use std::collections::BTreeSet;
 use trace::stream::records::Records;
+use trace::stream::strips;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
 
 /// How many lists of readers there may be for each chunk of cells before unused ones are looked for, which takes a look at
@@ -66,6 +66,15 @@ pub struct Sieved {
     pub unwatched: u64,
     /// Instructions that may hand pointers over under locks.
     pub hand_overs: HandOvers,
+}
+
+impl Sieved {
+    /// The numbers of the strips that suspects and synchronisation are on. Nothing if that is everywhere.
+    pub fn strips(&self) -> Option<BTreeSet<u16>> {
+        let suspects = self.suspects.as_ref()?.addresses();
+        let atomics = self.atomics.granules().map(|granule| granule * GRANULE_SIZE);
+        Some(suspects.chain(atomics).map(strips::number_of).collect())
+    }
 }
 
 pub struct Sieve {
@@ -94,7 +103,6 @@ pub struct Sieve {
     has_given_up: bool,
     /// Which part of memory is looked at, if not all.
     sampling: Option<Sampling>,
-    swept: Swept,
 }
 
 impl Sieve {
@@ -119,7 +127,6 @@ impl Sieve {
             atomics: SyncMemory::default(),
             has_given_up: false,
             sampling: None,
-            swept: Swept::default(),
         }
     }
 
@@ -138,6 +145,11 @@ impl Sieve {
     /// The same, with instructions that have come to more than so many strips.
     pub fn sampling_after(self, few_strips: u32) -> Sieve {
         Sieve { sampling: Some(Sampling::after(few_strips)), ..self }
+    }
+
+    /// Looks at strips with these numbers, and at what means something.
+    pub fn on_strips(self, numbers: impl IntoIterator<Item = u16>) -> Sieve {
+        Sieve { sampling: Some(Sampling::on(numbers)), ..self }
     }
 
     /// What these instructions hand over under locks orders what follows.

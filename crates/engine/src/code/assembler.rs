@@ -34,6 +34,11 @@ impl Patch {
     }
 }
 
+/// A jump over a few bytes, whose end is filled in later.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "the jump has to land somewhere"]
+pub struct Hop(usize);
+
 fn rex_w(reg: u8, base: u8) -> u8 {
     0x48 | ((reg >> 3) << 2) | (base >> 3)
 }
@@ -174,6 +179,18 @@ impl Assembler {
     pub fn jump_if(&mut self, condition: Condition, target: u64) -> Patch {
         self.raw(&[0x0f, 0x80 | condition.0]);
         self.relative(target)
+    }
+
+    /// `jrcxz`, to where it will [land](Assembler::land).
+    pub fn hop_if_rcx_is_zero(&mut self) -> Hop {
+        self.raw(&[0xe3, 0]);
+        Hop(self.bytes.len())
+    }
+
+    /// The next byte is where a hop leads.
+    pub fn land(&mut self, hop: Hop) {
+        let distance = i8::try_from(self.bytes.len() - hop.0).expect("hops are short");
+        self.bytes[hop.0 - 1] = distance as u8;
     }
 
     /// The displacement of a target that ends the instruction.

@@ -11,6 +11,7 @@ mod meaning;
 use crate::code::assembler::Assembler;
 use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
+use crate::code::observe::sparing::{Spared, Sparing};
 use crate::code::observe::wishes::Wishes;
 use crate::code::observe::{Catalogue, Chosen, Marks, Wanted};
 use crate::code::path::{GuestCode, Limits};
@@ -86,6 +87,8 @@ pub struct CodeCache {
     marks: Marks,
     /// The instructions that more is wanted of than of others.
     chosen: Option<Chosen>,
+    /// What becomes of records, if not all of them are told.
+    spared: Option<Spared>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
     pub single_steps: bool,
     /// Instructions whose outcome the machine decides leave.
@@ -164,6 +167,7 @@ impl CodeCache {
             catalogue: None,
             marks: Marks::new(),
             chosen: None,
+            spared: None,
             single_steps: false,
             intercepts: false,
             state_limit: None,
@@ -196,6 +200,18 @@ impl CodeCache {
 
     pub fn set_chosen(&mut self, chosen: Option<Chosen>) {
         self.chosen = chosen;
+    }
+
+    pub fn set_sparing(&mut self, sparing: Option<Sparing>) {
+        self.spared = sparing.map(Spared::new);
+    }
+
+    pub(super) fn spared_mut(&mut self) -> Option<&mut Spared> {
+        self.spared.as_mut()
+    }
+
+    pub fn spared(&self) -> Option<&Spared> {
+        self.spared.as_ref()
     }
 
     /// What is wanted of which instructions, if anything is.

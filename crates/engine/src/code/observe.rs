@@ -11,6 +11,7 @@
 pub mod irregular;
 mod moves;
 pub mod plan;
+pub mod sparing;
 pub mod wishes;
 
 use guest::instruction::{self, memory_used, repeats};

@@ -10,6 +10,7 @@ mod moved;
 mod observed;
 mod operands;
 mod points;
+mod sparing;
 mod watching;
 
 pub use branches::{prefix_check, prefix_miss};

@@ -88,16 +88,19 @@ impl Step {
     }
 
     fn touches(&self, range: &Range<u64>, context: &Context, matters: impl Fn(AccessKind) -> bool) -> bool {
+        let mut spans = self.spans(context).filter(|(kind, _)| matters(*kind));
+        spans.any(|(_, touched)| touched.start < range.end && range.start < touched.end)
+    }
+
+    /// The memory that it has accessed.
+    pub fn spans(&self, context: &Context) -> impl Iterator<Item = (AccessKind, Range<u64>)> {
         let (count, is_backward) = match repeats(&self.instruction) {
             true => (self.elements(context), self.is_backward),
             false => (1, false),
         };
-        self.touched.iter().filter(|touched| matters(touched.kind)).any(|touched| {
-            let whole = span(touched.address, touched.size, count, is_backward);
-            whole.is_some_and(|(lowest, _)| {
-                let end = lowest.saturating_add(touched.size.saturating_mul(count));
-                lowest < range.end && range.start < end
-            })
+        self.touched.iter().filter_map(move |touched| {
+            let (lowest, _) = span(touched.address, touched.size, count, is_backward)?;
+            Some((touched.kind, lowest..lowest.saturating_add(touched.size.saturating_mul(count))))
         })
     }
 

@@ -199,6 +199,10 @@ fn make_room(engine: &Engine, world: &World, context: &mut Context, observed: Ob
 /// A fault in an observed unit: its record ends before the instruction that faulted.
 fn end_record(engine: &Engine, world: &mut World, context: &mut Context, observed: Observed, pc: u64) {
     let Observed { unit, executed, words, scratch, .. } = observed;
+    if scratch.is_none() && world.cache.spared().is_some() {
+        // The record may not have been told.
+        return;
+    }
     let facts = match scratch {
         Some(_) => RecordFacts { unit, executed, words, next: pc, retracts: false },
         None => RecordFacts { unit, executed, words: 1, next: pc, retracts: true },

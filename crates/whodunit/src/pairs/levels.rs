@@ -11,7 +11,7 @@ use super::verdicts::Verdict;
 use super::{Arguments, Case};
 use crate::recordings::Trouble;
 use analysis::pairs::{
-    Collected, Level, PairId, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, mixtures, rare, rarest, rings,
+    Apart, Collected, Level, PairId, Procedure, Runs, SELDOM, Suspect, coupled_by_loops, mixtures, rare, rarest, rings,
     sharpen, suspects, turning_couples, turning_pairs,
 };
 use std::collections::BTreeSet;
@@ -189,12 +189,15 @@ fn by_procedures(case: &Case, manner: Manner, arguments: &Arguments) -> Result<V
 fn by_iterations(case: &Case, manner: Manner) -> Result<Vec<Suspect>, Trouble> {
     let mixed = || mixtures(&case.runs).into_iter().map(|couple| Suspect::Couple(couple, Level::Third)).collect();
     let Some(iterated) = Iterated::hear(case, manner)? else { return Ok(mixed()) };
-    let mut found = iterated.coupled(case);
+    let mut found = iterated.coupled(case, Apart::Iterations);
     if found.is_empty() {
         found = mixed();
     }
     if found.is_empty() {
         found = round(&case.runs, &iterated.failing, &iterated.passing);
+    }
+    if found.is_empty() {
+        found = iterated.coupled(case, Apart::Order);
     }
     Ok(found)
 }
@@ -231,8 +234,8 @@ impl Iterated {
         Ok(Some(Iterated { failing, passing, most }))
     }
 
-    fn coupled(&self, case: &Case) -> Vec<Suspect> {
-        let found = coupled_by_loops(&case.runs, &self.failing, &self.passing, self.most);
+    fn coupled(&self, case: &Case, apart: Apart) -> Vec<Suspect> {
+        let found = coupled_by_loops(&case.runs, &self.failing, &self.passing, apart, self.most);
         found.into_iter().map(Suspect::InStep).collect()
     }
 }

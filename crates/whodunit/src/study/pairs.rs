@@ -5,8 +5,8 @@ use super::functions::Functions;
 use super::races::Once;
 use crate::show::{self, Recorded};
 use analysis::pairs::falcon::Windows;
-use analysis::pairs::{Collector, LoopsAround, MeetingPlaces, PlaceSeeker, Scope, VisitorSeeker};
-use engine::{Chosen, Mark};
+use analysis::pairs::{Collector, LoopsAround, MeetingPlaces, PlaceSeeker, Scope, VisitorSeeker, samples};
+use engine::{Chosen, Mark, Sparing};
 use program::flow::Flows;
 use program::space::GuestAddress;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,13 @@ impl Wanted {
     pub fn chosen(&self) -> Option<Chosen> {
         let others = engine::Wanted { targets: self.detail() == Detail::Calls, ..engine::Wanted::COUNTS };
         self.observed().cloned().map(|instructions| Chosen { instructions, others })
+    }
+
+    /// What has to be told of it: what goes over a lot of memory is heard where others come, and in a few places.
+    pub fn sparing(&self) -> Option<Sparing> {
+        let observed = self.observed().filter(|_| !self.sweeping.is_empty() && self.detail() == Detail::Accesses)?;
+        let steady = observed.difference(&self.sweeping).copied().collect();
+        Some(Sparing { strips: samples().collect(), steady, is_thorough: true, ..Sparing::default() })
     }
 
     fn observed(&self) -> Option<&BTreeSet<u64>> {

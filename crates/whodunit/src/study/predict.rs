@@ -6,10 +6,17 @@ use analysis::predict::{
     self, Detector, Doubtful, Exploration, Explored, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, Method,
     UseSeeker,
 };
+use analysis::races::sampling::samples;
 use analysis::races::{HandOvers, Sieved};
-use engine::{Chosen, Wanted};
+use engine::{Chosen, Sparing, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::BTreeSet;
+
+/// So many strips are looked at where a piece of code is the first to come to them: 8 KB.
+const FEW_STRIPS: u32 = 16;
+/// So often it is looked at on strips that everybody is looked at on, and on others, before it is so now and then.
+const PATIENCE: [u32; 2] = [1 << 17, 1 << 14];
 
 /// What is known before anything has been replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,19 +35,57 @@ pub struct Subject {
     pub watched: u64,
 }
 
-/// With these hand-overs, or to look for some. Of memory that is like much other, a part will do, or all is wanted.
-pub fn first_pass(known: Known, trusted: Option<HandOvers>, samples: bool) -> impl Student {
+/// Of how much memory something is to be told.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    #[default]
+    Everything,
+    /// Of memory that is like much other, a part will do.
+    Samples,
+    /// What is on strips with these numbers.
+    Strips(BTreeSet<u16>),
+}
+
+impl Extent {
+    /// All that may be contended, and synchronisation.
+    pub fn of(sieved: &Sieved) -> Extent {
+        sieved.strips().map_or(Extent::Everything, Extent::Strips)
+    }
+
+    /// What is told. Atomics are in any case, and so is what is handed over.
+    fn sparing(self, classes: &Classes, trusted: Option<&HandOvers>) -> Option<Sparing> {
+        let (strips, known, few) = match self {
+            Extent::Everything => return None,
+            Extent::Samples => (samples().collect(), BTreeSet::new(), FEW_STRIPS),
+            Extent::Strips(strips) => (BTreeSet::new(), strips, 0),
+        };
+        let handing = trusted.iter().flat_map(|trusted| trusted.readers.union(&trusted.writers));
+        let steady = classes.atomic.iter().chain(handing).copied().collect();
+        let steady_code = classes.atomic_code.clone();
+        Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code })
+    }
+}
+
+/// With these hand-overs, or to look for some; and what has to be told.
+pub fn first_pass(known: Known, trusted: Option<HandOvers>, extent: Extent) -> (impl Student, Option<Sparing>) {
     let Known { classes, libraries } = known;
+    let sparing = extent.clone().sparing(&classes, trusted.as_ref());
     let sieve = predict::sieve(classes.clone().classify(), libraries.clone(), MOST_MEMORY);
     let sieve = match trusted {
         Some(trusted) => sieve.with_hand_overs(trusted),
         None => sieve,
     };
-    let sieve = if samples { sieve.sampling() } else { sieve };
-    Once::new(FirstPass::new(sieve), move |pass: FirstPass| {
+    let sieve = match extent {
+        Extent::Everything => sieve,
+        Extent::Samples => sieve.sampling(),
+        Extent::Strips(numbers) => sieve.on_strips(numbers),
+    };
+    let student = Once::new(FirstPass::new(sieve), move |pass: FirstPass| {
         let classify = [classes.clone().classify(), classes.clone().classify()];
         json!(pass.into_found(classify, libraries.clone()))
-    })
+    });
+    (student, sparing)
 }
 
 /// Which of these instructions hand over nothing but pointers: they are all that has to be told.
@@ -51,10 +96,11 @@ pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
     (student, Chosen { instructions, others: Wanted::COUNTS })
 }
 
-pub fn explore(sieved: Sieved, known: Known) -> impl Student {
+pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, Option<Sparing>) {
+    let sparing = extent.sparing(&known.classes, None);
     let classify = [known.classes.clone().classify(), known.classes.classify()];
     let exploration = Exploration::after(sieved, classify, known.libraries);
-    Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored()))
+    (Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored())), sparing)
 }
 
 /// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone.

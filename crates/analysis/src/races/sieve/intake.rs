@@ -18,9 +18,6 @@ impl Sieve {
                 break;
             }
             length += words.len();
-            if self.is_skipped(number, shape, words, records.fs_base) {
-                continue;
-            }
             // Who gives and takes what under locks depends on the order of accesses.
             if self.hatches.is_holding() || !self.note(shape, words, records.fs_base) {
                 for template in records.patterns.templates(number) {
@@ -29,13 +26,6 @@ impl Sieve {
             }
         }
         length
-    }
-
-    /// Whether nothing is looked at of a record.
-    #[inline]
-    fn is_skipped(&mut self, number: u32, shape: Shape, words: &[u64], fs_base: u64) -> bool {
-        let Some(sampling) = self.sampling.as_ref().filter(|_| !self.hatches.is_holding()) else { return false };
-        self.swept.skips(number, self.shapes.parts(shape), sampling, words, fs_base)
     }
 
     /// The plain records at the front that show nothing to one thread alone.

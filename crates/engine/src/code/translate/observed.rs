@@ -3,8 +3,9 @@
 use super::{CX, Emitter};
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{Disturbance, Exit, Observed, Step};
-use crate::code::observe::RecordFacts;
 use crate::code::observe::plan::{Address, Operand, Place, Plan, Word};
+use crate::code::observe::sparing::{Allowance, Spared};
+use crate::code::observe::{RecordFacts, UnitFacts};
 use crate::context::Layout;
 use guest::instruction::register_named;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
@@ -25,6 +26,16 @@ pub(super) struct Observer {
     capturing: bool,
     /// Side exits, whose records are completed behind the unit.
     side_exits: Vec<(Patch, u64, u16, u16)>,
+    /// What the unit may do by being the first somewhere, if not everything is told.
+    allowance: Option<Allowance>,
+}
+
+/// How far a record is that ends.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    pub executed: u16,
+    pub words: u16,
+    pub scratch: (u8, u8),
 }
 
 impl Observer {
@@ -52,6 +63,7 @@ impl Emitter<'_> {
         self.asm.load_slot(pointer, self.layout.trace_next());
         let body = self.asm.here();
         let side_exits = Vec::new();
+        let allowance = self.cache.spared_mut().and_then(Spared::allow);
         self.observer = Some(Observer {
             plan,
             unit,
@@ -62,6 +74,7 @@ impl Emitter<'_> {
             complete: false,
             capturing: false,
             side_exits,
+            allowance,
         });
     }
 
@@ -229,12 +242,19 @@ impl Emitter<'_> {
     pub(super) fn complete_record(&mut self, next: u64) {
         let Some(observer) = &mut self.observer else { return };
         observer.complete = true;
-        let (unit, executed, words, scratch) =
-            (observer.unit, observer.executed, observer.words, observer.plan.scratch);
+        let scratch = observer.plan.scratch;
+        self.end_record(next);
+        restore_scratch(self.asm, self.layout, scratch);
+    }
+
+    /// Writes the record as far as it is.
+    fn end_record(&mut self, next: u64) {
+        let Some(observer) = self.observer.take() else { return };
+        let Observer { unit, executed, words, allowance, .. } = observer;
         let record = self.new_record(unit, executed, words, next);
-        let layout = self.layout;
-        write_record(self.asm, layout, scratch, record, words);
-        restore_scratch(self.asm, layout, scratch);
+        let ending = Ending { executed, words, scratch: observer.plan.scratch };
+        self.write_record(&observer.plan.facts, allowance, ending, record);
+        self.observer = Some(observer);
     }
 
     /// Ends an observed unit that goes back to its own head, with the scratch registers still in use.
@@ -243,10 +263,8 @@ impl Emitter<'_> {
         if self.cache.single_steps {
             return false;
         }
-        let (unit, executed, words) = (observer.unit, observer.executed, observer.words);
-        let (scratch, body) = (observer.plan.scratch, observer.body);
-        let record = self.new_record(unit, executed, words, pc);
-        write_record(self.asm, self.layout, scratch, record, words);
+        let body = observer.body;
+        self.end_record(pc);
         self.asm.jump(body);
         true
     }
@@ -269,7 +287,8 @@ impl Emitter<'_> {
             let disturbance = Disturbance { observed, ..Disturbance::default() };
             self.output.steps.push(Step { host: here, pc: target, disturbance });
             let record = self.new_record(unit, executed, words, target);
-            write_record(self.asm, self.layout, scratch, record, words);
+            let facts: &UnitFacts = &observer.plan.facts;
+            self.write_record(facts, observer.allowance, Ending { executed, words, scratch }, record);
             if target == observer.head && !self.cache.single_steps {
                 self.asm.jump(observer.body);
             } else {
@@ -360,13 +379,6 @@ fn pieces(size: u32) -> impl Iterator<Item = (u32, u32)> {
         offset += width;
         Some((offset - width, width))
     })
-}
-
-fn write_record(asm: &mut Assembler, layout: Layout, scratch: (u8, u8), record: u32, words: u16) {
-    let (pointer, _) = scratch;
-    asm.store_constant(pointer, 0, record as i32);
-    asm.add_displacement(pointer, 8 * i32::from(words));
-    asm.store_slot(layout.trace_next(), pointer);
 }
 
 fn restore_scratch(asm: &mut Assembler, layout: Layout, scratch: (u8, u8)) {
