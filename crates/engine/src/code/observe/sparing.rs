@@ -165,7 +165,9 @@ impl Spared {
     pub fn fate(&self, unit: &UnitFacts, executed: u16) -> Fate {
         let ran = || unit.accesses.iter().filter(|access| access.instruction < executed);
         // Pushes are the thread's own affair, and what lies at a fixed place of its own storage mostly is.
-        let is_shared = |access: &&AccessFacts| !access.is_push_or_pop && !(access.through_fs && access.word == 0);
+        let is_thorough = self.sparing.is_thorough;
+        let is_shared =
+            |access: &&AccessFacts| !access.is_push_or_pop && (is_thorough || !access.through_fs || access.word != 0);
         let is_steady = |access: &&AccessFacts| {
             let site = unit.sites.get(usize::from(access.instruction));
             access.kind == AccessKind::Atomic || site.is_some_and(|site| self.sparing.is_steady(site.pc))

@@ -15,6 +15,7 @@ mod operands;
 mod programs;
 mod segments;
 mod single;
+mod spared;
 mod state;
 mod steps;
 mod stops;

@@ -20,7 +20,7 @@ use trace::stream;
 const PROGRAMS: u64 = 200;
 
 /// Runs the program in quanta of `quantum` events; returns all that it wrote down.
-fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i64, xstate: XState) -> Vec<u64> {
+pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i64, xstate: XState) -> Vec<u64> {
     const MOST_EXITS: usize = 100_000;
     let mut log = Vec::new();
     let enter = cache.stubs().enter;

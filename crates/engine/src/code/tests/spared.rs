@@ -1,0 +1,121 @@
+//! Random programs of which not everything is told: they end as on the bare processor, what is told is as it would be if everything were, and
+//! nothing is missing that was asked for.
+
+use crate::code::cache::CodeCache;
+use crate::code::observe::sparing::Sparing;
+use crate::code::observe::{AccessKind, Wanted};
+use crate::code::tests::home::{CODE_SIZE, THREAD_AREA, new_cache};
+use crate::code::tests::machine::{Guest, Machine, Segment};
+use crate::code::tests::observed::run;
+use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, Trial, trial};
+use crate::code::tests::state::Ignore;
+use crate::context;
+use crate::observation::{self, Around, Batch, EventKind};
+use sched::ThreadId;
+use trace::stream::strips::{NUMBERS, STRIP_SIZE, number_of};
+
+const PROGRAMS: u64 = 120;
+/// Programs that are run often go from telling to telling now and then.
+const TIMES: usize = 12;
+
+/// An access: its instruction, where it goes, how far, what it does, and whether it is a push or pop.
+type Told = (u64, u64, u64, AccessKind, bool);
+
+/// What a program tells, each time that it is run. It must end as on the bare processor.
+fn told(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, what: &str) -> Vec<Vec<Told>> {
+    cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
+    let once = |_| {
+        let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
+        machine.load(&guest, 1 << 20);
+        let words = run(cache, &trial.code, trial.entry, 1 << 20, machine.xstate);
+        let (state, _) = machine.collect(trial.home);
+        let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
+        if let Some(difference) = trial.native.difference(&state, ignore) {
+            panic!("{what}:\n{difference}{}", trial.listing);
+        }
+        let catalogue = cache.catalogue().expect("the cache is observed");
+        let fs_base = trial.home.data + THREAD_AREA;
+        let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
+        let accesses = batch.events().filter_map(|event| match event.kind {
+            EventKind::Access(access) => {
+                Some((event.pc, access.address, access.size, access.kind, access.is_push_or_pop))
+            }
+            _ => None,
+        });
+        accesses.collect()
+    };
+    (0..TIMES).map(once).collect()
+}
+
+fn spared_cache(sparing: Sparing) -> CodeCache {
+    let mut cache = new_cache(LIMITS[0]);
+    cache.observe(Wanted::ADDRESSES);
+    cache.set_sparing(Some(sparing));
+    cache
+}
+
+/// Whether some are among others, in the same order.
+fn is_among(some: &[Told], all: &[Told]) -> bool {
+    let mut all = all.iter();
+    some.iter().all(|access| all.any(|other| other == access))
+}
+
+fn is_on(strips: &Sparing, &(_, address, size, ..): &Told) -> bool {
+    let last = address + size.max(1) - 1;
+    (address / STRIP_SIZE..=last / STRIP_SIZE).any(|strip| strips.strips.contains(&number_of(strip * STRIP_SIZE)))
+}
+
+#[test]
+fn what_is_told_is_so_in_full() {
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread());
+    let mut whole = new_cache(LIMITS[0]);
+    whole.observe(Wanted::ADDRESSES);
+    let every_third = |rest: u16| {
+        let strips = (0..=(NUMBERS - 1) as u16).filter(|strip| strip % 3 == rest).collect();
+        Sparing { strips, is_thorough: true, ..Sparing::default() }
+    };
+    let mut spared = [0, 1].map(|rest| (every_third(rest), spared_cache(every_third(rest))));
+    let (mut n_all, mut n_told) = (0, 0);
+    for number in 0..PROGRAMS {
+        let trial = trial(&mut machine, number, false);
+        let what = format!("program {number}");
+        let all = told(&mut machine, &mut whole, &trial, &what);
+        for (sparing, cache) in &mut spared {
+            let some = told(&mut machine, cache, &trial, &what);
+            for (all, some) in all.iter().zip(&some) {
+                assert!(is_among(some, all), "{what}: {some:x?}\nof {all:x?}\n{}", trial.listing);
+                let is_wanted = |access: &&Told| is_on(sparing, access) && !access.4 || access.3 == AccessKind::Atomic;
+                let wanted: Vec<Told> = all.iter().filter(is_wanted).copied().collect();
+                assert!(is_among(&wanted, some), "{what}: {some:x?}\nlacks some of {wanted:x?}\n{}", trial.listing);
+                (n_all, n_told) = (n_all + all.len(), n_told + some.len());
+            }
+        }
+    }
+    observation::close_buffer(context::of_this_thread());
+    assert!(n_told > n_all / 10 && n_told < n_all * 9 / 10, "{n_told} of {n_all} were told");
+}
+
+#[test]
+fn what_comes_often_is_told_now_and_then() {
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread());
+    let mut whole = new_cache(LIMITS[0]);
+    whole.observe(Wanted::ADDRESSES);
+    let sparing = Sparing { few: 1000, patience: Some([4, 4]), ..Sparing::default() };
+    let mut spared = spared_cache(sparing);
+    let (mut first, mut last) = (0, 0);
+    for number in 0..PROGRAMS {
+        let trial = trial(&mut machine, number, false);
+        let what = format!("program {number}");
+        let all = told(&mut machine, &mut whole, &trial, &what);
+        let some = told(&mut machine, &mut spared, &trial, &what);
+        for (all, some) in all.iter().zip(&some) {
+            assert!(is_among(some, all), "{what}: {some:x?}\nof {all:x?}\n{}", trial.listing);
+        }
+        first += some[0].len();
+        last += some[TIMES - 1].len();
+    }
+    observation::close_buffer(context::of_this_thread());
+    assert!(first > 2 * last, "{first} were told first, {last} in the end");
+}
