@@ -29,6 +29,8 @@ pub struct InStep {
     pub occurrences: [Occurrence; 2],
     /// How many passing runs have it like that, all the same.
     pub times: usize,
+    /// What it was told apart by.
+    pub apart: Apart,
 }
 
 /// A run that was heard with the iterations of its pairs.
@@ -112,7 +114,7 @@ pub fn coupled_by_loops(
         let (times, form) = rarest[&couple];
         let mut meetings = failing.meetings(runs.key(couple.first), runs.key(couple.second));
         let occurrences = meetings.find(|(meeting, _)| *meeting == form)?.1;
-        Some(InStep { couple, occurrences, times })
+        Some(InStep { couple, occurrences, times, apart })
     });
     with_occurrences.collect()
 }

@@ -1,7 +1,8 @@
 //! What the procedures blame, looking at the runs more and more closely until something is proved.
 //!
-//! By instructions and threads; by iterations of loops; with a third thread, and with three pairs; by who called; and with every
-//! two threads as if there were no others. All but the first need the runs to be heard once more.
+//! By instructions and threads; by iterations of loops; with a third thread, and with three pairs; by who called; with every
+//! two threads as if there were no others; and by the order of accesses of different iterations. All but the first need the runs to be heard
+//! once more.
 //!
 //! LOCON applies its procedures one after the other until a developer says that the bug is localised. Here a what-if run says
 //! so; where none does, what the first look found is told.
@@ -25,9 +26,11 @@ enum Look {
     Iterations,
     Calls,
     TwoByTwo,
+    /// The order of accesses, however many iterations are in between.
+    Order,
 }
 
-const LOOKS: [Look; 4] = [Look::Plain, Look::Iterations, Look::Calls, Look::TwoByTwo];
+const LOOKS: [Look; 5] = [Look::Plain, Look::Iterations, Look::Calls, Look::TwoByTwo, Look::Order];
 
 impl Look {
     fn manner(self, case: &Case) -> Manner {
@@ -36,7 +39,7 @@ impl Look {
 
     fn story(self) -> &'static str {
         match self {
-            Look::Plain | Look::Iterations => "",
+            Look::Plain | Look::Iterations | Look::Order => "",
             Look::Calls => " Instructions were told apart by who called.",
             Look::TwoByTwo => " Every two threads were looked at as if there were no others.",
         }
@@ -63,6 +66,7 @@ impl Search {
             Look::Iterations => is_open && self.is_coupled,
             Look::Calls => is_third_wanted(arguments) && (is_open || !self.is_settled()),
             Look::TwoByTwo => is_third_wanted(arguments) && (is_open || self.told.is_none()),
+            Look::Order => is_third_wanted(arguments) && self.told.is_none(),
         }
     }
 
@@ -109,7 +113,7 @@ pub fn verdict(case: &mut Case, arguments: &Arguments) -> Result<Verdict, Troubl
 /// What a look shows, and what comes of it; nothing if it shows nothing.
 fn seen(case: &mut Case, look: Look, arguments: &Arguments) -> Result<Option<(Vec<Suspect>, Verdict)>, Trouble> {
     let before = match look {
-        Look::Plain | Look::Iterations => None,
+        Look::Plain | Look::Iterations | Look::Order => None,
         Look::Calls | Look::TwoByTwo => Some((heard_anew(case, look.manner(case))?, case.story.clone())),
     };
     case.story.push_str(look.story());
@@ -142,6 +146,7 @@ fn found(case: &Case, look: Look, arguments: &Arguments) -> Result<Vec<Suspect>,
         Look::Plain | Look::TwoByTwo => by_procedures(case, look.manner(case), arguments),
         Look::Iterations => by_iterations(case, look.manner(case)),
         Look::Calls => Ok(by_context(suspects(&case.runs, arguments.procedure()))),
+        Look::Order => by_order(case, look.manner(case)),
     }
 }
 
@@ -196,10 +201,13 @@ fn by_iterations(case: &Case, manner: Manner) -> Result<Vec<Suspect>, Trouble> {
     if found.is_empty() {
         found = round(&case.runs, &iterated.failing, &iterated.passing);
     }
-    if found.is_empty() {
-        found = iterated.coupled(case, Apart::Order);
-    }
     Ok(found)
+}
+
+/// Couples by which of their accesses come first.
+fn by_order(case: &Case, manner: Manner) -> Result<Vec<Suspect>, Trouble> {
+    let iterated = Iterated::hear(case, manner)?;
+    Ok(iterated.map_or_else(Vec::new, |iterated| iterated.coupled(case, Apart::Order)))
 }
 
 /// The runs with the iterations of accesses that can be part of a couple or a ring.

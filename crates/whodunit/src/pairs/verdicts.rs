@@ -11,7 +11,9 @@ use crate::study::Study;
 use crate::study::entrances::{Arrival, Call, TakenLock};
 use crate::study::races::{Circumstance, Told, Wanted};
 use analysis::pairs::falcon::Ranked;
-use analysis::pairs::{BugType, Couple, End, Level, Missing, Moment, Occurrence, PairId, Procedure, Runs, Suspect};
+use analysis::pairs::{
+    Apart, BugType, Couple, End, Level, Missing, Moment, Occurrence, PairId, Procedure, Runs, Suspect,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use trace::finding::{
@@ -29,6 +31,7 @@ const NOTES: [&str; 2] = [
 ];
 
 const LOOPS: &str = "never or hardly ever so with regard to the iterations of loops";
+const ORDER: &str = "never or hardly ever in this order of iterations of loops";
 
 /// What somebody is accused of, and why.
 struct Charge {
@@ -404,7 +407,10 @@ impl Court<'_> {
                 };
                 self.couple_ground([first, second], how)
             }
-            Suspect::InStep(found) => self.couple_ground([found.couple.first, found.couple.second], LOOPS),
+            Suspect::InStep(found) => {
+                let how = if found.apart == Apart::Order { ORDER } else { LOOPS };
+                self.couple_ground([found.couple.first, found.couple.second], how)
+            }
             Suspect::Ring(ring) => {
                 let times = ring.pairs.map(|pair| runs.times_in_passing(pair).to_string()).join(", ");
                 format!(

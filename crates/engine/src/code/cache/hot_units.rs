@@ -23,9 +23,10 @@ impl CodeCache {
         }
     }
 
-    /// Takes a sample of where threads are; tells whether the thread should be followed.
+    /// Takes a sample of where threads are; tells whether the thread should be followed. Where everything is written down, there is no path without.
     pub fn sample(&mut self, branch: u64) -> bool {
-        self.catalogue.is_none() && !self.single_steps && self.heat.sample(branch)
+        let is_quiet_somewhere = self.catalogue.is_none() || self.chosen.is_some();
+        is_quiet_somewhere && !self.single_steps && self.heat.sample(branch)
     }
 
     /// What a followed thread that goes on at `pc` should do.
@@ -37,9 +38,12 @@ impl CodeCache {
         }
     }
 
+    /// Whether a path leaves before its end, or has something to write down.
     fn stops_within(&self, path: &Path) -> bool {
         let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
-        !(self.places.is_empty() && self.points.is_empty()) && path.instructions.iter().any(stops)
+        let may_stop = !(self.places.is_empty() && self.points.is_empty());
+        may_stop && path.instructions.iter().any(stops)
+            || self.wishes().is_some_and(|wishes| wishes.concern(&path.instructions))
     }
 
     /// A translation of one basic block that comes back wherever it goes, for following a thread.
