@@ -39,8 +39,12 @@ impl Runner {
         }
     }
 
-    /// Has one schedule run; none if `stop` became true meanwhile.
+    /// Has one schedule run; none if `stop` is true, or becomes so meanwhile.
     pub fn run(&mut self, order: &Order, stop: &AtomicBool) -> io::Result<Option<Ended>> {
+        // Schedules that are over in no time never have anybody wait.
+        if stop.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
         hunted::tell(&mut self.orders, &Errand::Run(order.clone()))?;
         let pid: i32 = serde_json::from_str(&self.line()?)?;
         if !self.is_answered(&|| stop.load(Ordering::SeqCst)) {
