@@ -377,7 +377,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
         let hot = engine.world().sample(context.pc);
         let thread = context.thread;
         replay.stop(engine, context);
-        return (hot && thread == context.thread).then(Follower::default);
+        return hot.filter(|_| thread == context.thread);
     }
     if context.has_pending_signal() {
         return None; // delivered before anything else runs, which gives the budget back
@@ -391,7 +391,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     } else {
         give_turn_up(engine, context);
     }
-    hot.then(Follower::default)
+    hot
 }
 
 /// The policy wants to be asked before the thread passes the point at which it stands.

@@ -89,8 +89,8 @@ impl World {
         self.cache.host_up_to(&LiveCode(&self.space), pc, end)
     }
 
-    /// A quantum has ended at `branch`; tells whether the thread should be followed from there.
-    pub fn sample(&mut self, branch: u64) -> bool {
+    /// A quantum has ended at `branch`; gives a follower if the thread should be followed.
+    pub fn sample(&mut self, branch: u64) -> Option<Follower> {
         self.cache.review_hot_paths(&LiveCode(&self.space));
         self.guard_new_pages();
         self.cache.sample(branch)

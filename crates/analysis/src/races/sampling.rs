@@ -11,7 +11,7 @@
 use super::bits::Bits;
 use std::ops::Range;
 use trace::stream::Site;
-use trace::stream::strips::{self, NUMBERS, STRIP_BITS, number_of};
+use trace::stream::strips::{self, NUMBERS, STRIP_BITS, STRIP_SIZE, number_of};
 
 /// How many strips an instruction comes to first without being a sweeper, unless somebody says otherwise.
 pub const FEW_STRIPS: u32 = 64;
@@ -98,6 +98,21 @@ impl Sampling {
         strips(address, size).filter(|strip| self.is_looked_at(*strip)).map(part).collect()
     }
 
+    /// The parts of some addresses that are looked at.
+    pub fn parts_of(&self, addresses: Range<u64>) -> Vec<Range<u64>> {
+        let strips = addresses.start >> STRIP_BITS..addresses.end.div_ceil(STRIP_SIZE);
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        for strip in strips.filter(|strip| self.is_looked_at(*strip)) {
+            let start = addresses.start.max(strip << STRIP_BITS);
+            let end = addresses.end.min((strip + 1) << STRIP_BITS);
+            match parts.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => parts.push(start..end),
+            }
+        }
+        parts
+    }
+
     /// This memory means something, so that all that happens there counts.
     pub fn know(&mut self, address: u64, size: u32) {
         self.know_strips(strips(address, size));
@@ -130,7 +145,7 @@ fn strips(address: u64, size: u32) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::stream::strips::{STRIP_SIZE, is_one_in};
+    use trace::stream::strips::is_one_in;
 
     const ARRAY: u64 = 0x7000_0000;
     const SIZE: u64 = STRIP_SIZE;
@@ -181,6 +196,8 @@ mod tests {
         assert_eq!(looked_at, [(next, SIZE as u32), (after, 8)]);
         assert_eq!(sampling.looked_at(next - 4, 8), [(next, 4)]);
         assert_eq!(sampling.share(Site(0), next, 8), Share::All);
+        assert_eq!(sampling.parts_of(first + 8..after + 4), [next..after + 4]);
+        assert_eq!(sampling.parts_of(first..next), []);
         assert_eq!(sampling.share(Site(0), u64::MAX, 8), sampling.share(Site(0), u64::MAX, 0));
     }
 }

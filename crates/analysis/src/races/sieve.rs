@@ -35,8 +35,8 @@ use super::suspects::Suspects;
 use super::threads::Threads;
 use crate::predict::Libraries;
 use cells::{
-    CHUNK_SIZE, Cell, Cells, Span, Standing, State, Sync, cells_of, cells_of_granule, cells_of_granules, granule_of,
-    mask_of,
+    CELL_SIZE, CHUNK_SIZE, Cell, Cells, Span, Standing, State, Sync, cells_of, cells_of_granule, cells_of_granules,
+    granule_of, mask_of,
 };
 use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
 use hand_overs::{HandOvers, Hatches};
@@ -44,6 +44,7 @@ use readers::Readers;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use trace::stream::records::Records;
 use trace::stream::strips;
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
@@ -428,7 +429,7 @@ impl Sieve {
             return self.clear(address, block.size);
         }
         self.enter(slot);
-        for part in self.cells.known_parts(cells_of_granules(address, block.size)) {
+        for part in self.looked_at_in(address, block.size) {
             let sight = Sight { now: self.now.epoch, seen: self.threads.view(self.now.slot).seen };
             let mut ended = Vec::new();
             let mut closed = Vec::new();
@@ -457,8 +458,19 @@ impl Sieve {
         }
     }
 
+    /// The cells of a block that may have a history.
+    fn looked_at_in(&self, address: u64, size: u64) -> Vec<Range<u64>> {
+        let known = self.cells.known_parts(cells_of_granules(address, size));
+        let Some(sampling) = &self.sampling else { return known };
+        let looked_at = |part: Range<u64>| {
+            let addresses = part.start.saturating_mul(CELL_SIZE)..part.end.saturating_mul(CELL_SIZE);
+            sampling.parts_of(addresses).into_iter().map(|part| part.start / CELL_SIZE..part.end / CELL_SIZE)
+        };
+        known.into_iter().flat_map(looked_at).collect()
+    }
+
     fn clear(&mut self, address: u64, size: u64) {
-        for part in self.cells.known_parts(cells_of_granules(address, size)) {
+        for part in self.looked_at_in(address, size) {
             let mut closed = None;
             for cell in self.cells.take(part) {
                 match cell.state() {

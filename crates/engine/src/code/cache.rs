@@ -531,6 +531,7 @@ impl CodeCache {
         hit.sort_unstable();
         if !hit.is_empty() {
             self.heat.forget(&range);
+            self.spared.iter_mut().for_each(|spared| spared.forget(&range));
             self.hot_paths.forget(&range);
             self.approaches.clear();
             self.kept_steps.clear();

@@ -60,6 +60,15 @@ impl HotPaths {
     }
 }
 
+/// Where a path is to begin, seen from a branch that was sampled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum From {
+    /// Where the branch goes.
+    Target,
+    /// At the block that it ends.
+    Block,
+}
+
 /// How often branches were sampled, and how often paths were made from their targets.
 #[derive(Default)]
 pub struct Heat {
@@ -68,14 +77,20 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Takes a sample at `branch`; tells whether the thread should be followed from there.
-    pub fn sample(&mut self, branch: u64) -> bool {
+    /// Takes a sample at `branch`; tells whether the thread should be followed, and from where on.
+    pub fn sample(&mut self, branch: u64) -> Option<From> {
         const ENOUGH: u32 = 2;
+        /// A path from where the branch goes has not kept threads away from it: they come from the middle of another.
+        const STILL: u32 = 4;
         /// A path that was taken by chance gets another chance much later.
         const AGAIN: u32 = 256;
         let samples = self.samples.entry(branch).or_default();
         *samples += 1;
-        *samples == ENOUGH || *samples >= AGAIN && samples.is_power_of_two()
+        match *samples {
+            ENOUGH => Some(From::Target),
+            STILL => Some(From::Block),
+            samples => (samples >= AGAIN && samples.is_power_of_two()).then_some(From::Target),
+        }
     }
 
     /// The code in `range` is no longer what it was.
@@ -110,6 +125,9 @@ pub enum Next {
 pub struct Follower {
     /// The branch that was sampled has been run.
     begun: bool,
+    /// The path is to begin here, where the thread has not come after so many blocks.
+    head: Option<u64>,
+    passed_over: usize,
     instructions: Vec<Instruction>,
     /// Where blocks begin: address and index.
     blocks: Vec<(u64, usize)>,
@@ -124,8 +142,17 @@ const SHORTEST: usize = 8;
 const ONE_BLOCK: Limits = Limits { instructions: 64, branches: 1 };
 
 impl Follower {
+    /// One that waits for the thread to come to `head` first.
+    pub fn towards(head: u64) -> Follower {
+        Follower { head: Some(head), ..Follower::default() }
+    }
+
     /// The thread is about to go on at `pc`.
     pub fn at(&mut self, code: &dyn GuestCode, heat: &mut Heat, pc: u64) -> Next {
+        if self.head.is_some_and(|head| head != pc) {
+            return self.pass_over(code, pc);
+        }
+        self.begun |= self.head.take().is_some();
         if let Some(&(_, first)) = self.blocks.iter().find(|(start, _)| *start == pc) {
             self.instructions.drain(..first);
             return self.done(heat, End::Continues(pc));
@@ -147,6 +174,14 @@ impl Follower {
             return self.done(heat, End::Transfer);
         }
         Next::Run(block)
+    }
+
+    /// A block that comes before the path.
+    fn pass_over(&mut self, code: &dyn GuestCode, pc: u64) -> Next {
+        self.passed_over += 1;
+        let block = Path::follow(code, pc, ONE_BLOCK, |_| false, |_| true);
+        let goes_on = self.passed_over <= LONGEST.branches && leads_somewhere(&block);
+        if goes_on { Next::Run(block) } else { Next::Done(None) }
     }
 
     /// Whether the path can foresee where control goes after the block. Indirect jumps and calls often go where they

@@ -14,6 +14,7 @@ mod sparing;
 mod watching;
 
 pub use branches::{prefix_check, prefix_miss};
+pub use sparing::Gate;
 
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, NO_LINK, Step, Trap};
@@ -56,6 +57,8 @@ struct Emitter<'a> {
     index: usize,
     /// Unexpected targets are counted.
     counts_surprises: bool,
+    /// Whoever comes in passes a gate, which is at the head alone.
+    is_gated: bool,
 }
 
 /// Translates the path at `head` into `asm`.
@@ -112,10 +115,15 @@ pub fn hot(
     code: &dyn GuestCode,
     path: &Path,
     placements: &[Placement],
+    gate: Option<Gate>,
 ) -> Output {
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.counts_surprises = true;
-    emitter.add_entry(path.instructions[0].ip());
+    let head = path.instructions[0].ip();
+    emitter.add_entry(head);
+    if let Some(gate) = gate {
+        emitter.pass_gate(head, gate);
+    }
     emitter.path(code, path, placements);
     emitter.output
 }
@@ -151,6 +159,7 @@ impl Emitter<'_> {
             departures: Vec::new(),
             index: 0,
             counts_surprises: false,
+            is_gated: false,
         }
     }
 
@@ -211,7 +220,7 @@ impl Emitter<'_> {
 
     /// Whether others may come in at the next block.
     fn is_open(&self) -> bool {
-        self.observer.is_none() && self.ahead == 0 && self.own_head.is_none()
+        self.observer.is_none() && self.ahead == 0 && self.own_head.is_none() && !self.is_gated
     }
 
     fn leave(&mut self, pc: u64, exit: Exit) {

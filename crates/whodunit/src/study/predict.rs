@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// So many strips are looked at where a piece of code is the first to come to them: 8 KB.
 const FEW_STRIPS: u32 = 16;
 /// So often it is looked at on strips that everybody is looked at on, and on others, before it is so now and then.
-const PATIENCE: [u32; 2] = [1 << 17, 1 << 14];
+const PATIENCE: [u32; 2] = [1 << 16, 1 << 13];
 
 /// What is known before anything has been replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 const CELL_SIZE_BITS: u32 = 2;
+pub const CELL_SIZE: u64 = 1 << CELL_SIZE_BITS;
 /// A chunk is for a megabyte. What is never touched of it takes no memory: the system hands out zeros by the page.
 const CHUNK_BITS: u32 = 18;
 const CHUNK: usize = 1 << CHUNK_BITS;

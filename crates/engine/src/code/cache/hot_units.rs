@@ -3,10 +3,11 @@
 use super::CodeCache;
 use crate::code::assembler::Assembler;
 use crate::code::events;
-use crate::code::hot::{Follower, Next};
+use crate::code::hot::{Follower, From, Next};
 use crate::code::memory::RegionName;
+use crate::code::observe::sparing::Spared;
 use crate::code::path::{GuestCode, Path};
-use crate::code::translate;
+use crate::code::translate::{self, Gate};
 use iced_x86::Instruction;
 
 impl CodeCache {
@@ -23,10 +24,23 @@ impl CodeCache {
         }
     }
 
-    /// Takes a sample of where threads are; tells whether the thread should be followed. Where everything is written down, there is no path without.
-    pub fn sample(&mut self, branch: u64) -> bool {
-        let is_quiet_somewhere = self.catalogue.is_none() || self.chosen.is_some();
-        is_quiet_somewhere && !self.single_steps && self.heat.sample(branch)
+    /// Takes a sample of where threads are; gives a follower if the thread should be followed. Where everything is written down, there is no path without.
+    pub fn sample(&mut self, branch: u64) -> Option<Follower> {
+        let is_quiet_somewhere = self.catalogue.is_none() || self.chosen.is_some() || self.patience().is_some();
+        if !is_quiet_somewhere || self.single_steps {
+            return None;
+        }
+        match self.heat.sample(branch)? {
+            From::Target => Some(Follower::default()),
+            // Units beside a hot path cost little, unless they write something down.
+            From::Block => self.patience().and_then(|_| self.block_of(branch)).map(Follower::towards),
+        }
+    }
+
+    /// Where the block begins that a branch ends, as far as it can be told.
+    fn block_of(&self, branch: u64) -> Option<u64> {
+        const FARTHEST: u64 = 256;
+        self.entries.keys().copied().filter(|pc| (branch.saturating_sub(FARTHEST)..=branch).contains(pc)).max()
     }
 
     /// What a followed thread that goes on at `pc` should do.
@@ -38,12 +52,31 @@ impl CodeCache {
         }
     }
 
-    /// Whether a path leaves before its end, or has something to write down.
+    /// Whether a path leaves before its end, or has something to write down each time.
     fn stops_within(&self, path: &Path) -> bool {
         let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
         let may_stop = !(self.places.is_empty() && self.points.is_empty());
         may_stop && path.instructions.iter().any(stops)
-            || self.wishes().is_some_and(|wishes| wishes.concern(&path.instructions))
+            || self.wishes().is_some_and(|wishes| match self.spared().filter(|_| self.patience().is_some()) {
+                Some(spared) => spared.insists_on(wishes, &path.instructions),
+                None => wishes.concern(&path.instructions),
+            })
+    }
+
+    /// How often a hot path that tells nothing is not entered at first, if there are such paths.
+    fn patience(&self) -> Option<u64> {
+        self.spared().and_then(Spared::patience)
+    }
+
+    /// The gate to a hot path that would write something down: now and then its head goes on in a translation that does.
+    fn gate_to(&mut self, code: &dyn GuestCode, path: &Path) -> Option<Gate> {
+        let patience = self.patience()?;
+        self.wishes().filter(|wishes| wishes.concern(&path.instructions))?;
+        self.anonymous = true;
+        let aside = self.translate(code, path.instructions[0].ip());
+        self.anonymous = false;
+        let [patience, silence] = [patience, 0].map(|count| self.emit_constant(count));
+        Some(Gate { aside, patience, silence })
     }
 
     /// A translation of one basic block that comes back wherever it goes, for following a thread.
@@ -60,12 +93,13 @@ impl CodeCache {
     /// Translates a hot path and makes everything that goes to its head go there.
     pub fn add_hot_path(&mut self, code: &dyn GuestCode, path: &Path) {
         self.make_room();
+        let gate = self.gate_to(code, path);
         self.memory.align(RegionName::Hot, 16);
         let head = path.instructions[0].ip();
         let old = self.entries.get(&head).copied();
         let repeated = path.repeated();
         let placements = events::place_in_groups(code, &repeated.instructions);
-        let (host, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements));
+        let (host, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements, gate));
         if let Some(old) = old {
             let mut asm = Assembler::new(old);
             asm.jump(host);

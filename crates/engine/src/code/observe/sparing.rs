@@ -7,9 +7,16 @@
 //! often, and then now and then. Since the units themselves keep the table of strips, what is told depends on the run alone, not on how
 //! far a reader has got.
 //!
+//! Looking at addresses takes time as well. So where units are told now and then, hot paths are made of what comes very often, and tell nothing.
+//! Each begins with a gate, where a thread is now and then sent to the units instead. Paths are made from where slices of the clock
+//! end, so this, too, depends on the run alone.
+//!
 //! What orders others is always told: locked instructions, and records in which there is more than accesses.
 
-use super::{AccessFacts, AccessKind, Target, UnitFacts};
+use super::wishes::Wishes;
+use super::{AccessFacts, AccessKind, Target, UnitFacts, access_kind, memory_used, repeats};
+use iced_x86::{Instruction, InstructionInfoFactory, UsedMemory};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +48,8 @@ impl Sparing {
     }
 }
 
-/// One in so many records of a unit is told in the end, where nothing more is expected of them.
+/// One in so many records of a unit is told in the end, where nothing more is expected of them. Hot paths, which tell nothing, let threads go where
+/// something is told as often.
 pub const NOW_AND_THEN: i32 = 64;
 
 /// Which of the bytes of a strip tells that everything is told there, and which that somebody has come first.
@@ -131,13 +139,15 @@ impl Allowance {
 pub struct Spared {
     sparing: Sparing,
     pub strips: Strips,
-    /// How many units have counts.
+    /// The counts of units, by where these begin: who is translated again goes on with them.
+    allowances: FxHashMap<u64, Allowance>,
+    /// How many there were ever.
     n_units: usize,
 }
 
 impl Spared {
     pub fn new(sparing: Sparing) -> Spared {
-        Spared { strips: Strips::new(&sparing), sparing, n_units: 0 }
+        Spared { strips: Strips::new(&sparing), sparing, allowances: FxHashMap::default(), n_units: 0 }
     }
 
     /// What strips are marked as where units have been that are always told: where units are told now and then, nothing is as if it were named.
@@ -150,15 +160,45 @@ impl Spared {
         self.sparing.is_thorough
     }
 
-    /// What one more unit may do by being the first somewhere, if it may.
-    pub fn allow(&mut self) -> Option<Allowance> {
+    /// How often a hot path, which tells nothing, is not entered at first, if such paths are allowed: where code that comes often is told now
+    /// and then.
+    pub fn patience(&self) -> Option<u64> {
+        self.sparing.patience.map(|[_, at_known]| u64::from(at_known))
+    }
+
+    /// Whether something in a path is told however often it comes.
+    pub fn insists_on(&self, wishes: Wishes<'_>, path: &[Instruction]) -> bool {
+        let mut factory = InstructionInfoFactory::new();
+        path.iter().any(|instruction| {
+            let is_atomic = |used: &UsedMemory| access_kind(instruction, used) == AccessKind::Atomic;
+            wishes.of(instruction).targets
+                || wishes.marks.contains_key(&instruction.ip())
+                || wishes.moves_fs_base(instruction)
+                || repeats(instruction)
+                || self.sparing.is_steady(instruction.ip())
+                || memory_used(&mut factory, instruction).any(is_atomic)
+        })
+    }
+
+    /// The code in `range` is no longer what it was.
+    pub fn forget(&mut self, range: &Range<u64>) {
+        self.allowances.retain(|head, _| !range.contains(head));
+    }
+
+    /// What the unit at `head` may do by being the first somewhere, if it may.
+    pub fn allow(&mut self, head: u64) -> Option<Allowance> {
+        if let Some(allowance) = self.allowances.get(&head) {
+            return Some(*allowance);
+        }
         let [at_named, at_known] = self.sparing.patience.filter(|_| self.n_units < MOST_UNITS)?;
         let first = WORDS + self.n_units * Allowance::WORDS;
         for (word, count) in self.strips.0[first..].iter().zip([self.sparing.few, at_named, at_known, 0]) {
             word.store(u64::from(count), Ordering::Relaxed);
         }
+        let allowance = Allowance::new(self.n_units);
+        self.allowances.insert(head, allowance);
         self.n_units += 1;
-        Some(Allowance::new(self.n_units - 1))
+        Some(allowance)
     }
 
     /// What becomes of a record of a unit of which so many instructions ran.
@@ -281,6 +321,6 @@ mod tests {
         let mut adding = Spared::new(Sparing { few: 1, patience: Some([1, 1]), ..sparing });
         assert_eq!(adding.fate(&repeated, 8), told(vec![start(1, 0, 511)]));
         assert_eq!(adding.fate(&steady, 8), told(vec![start(1, 0, 7), start(2, 0, 7)]));
-        assert!(adding.allow().is_some() && Spared::new(Sparing::default()).allow().is_none());
+        assert!(adding.allow(0x10).is_some() && Spared::new(Sparing::default()).allow(0x10).is_none());
     }
 }

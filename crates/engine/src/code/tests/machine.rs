@@ -129,6 +129,36 @@ pub struct Guest<'a> {
     pub segment: Segment,
 }
 
+/// Where a thread goes on that is being followed.
+pub fn follow(cache: &mut CodeCache, code: &dyn GuestCode, follower: &mut Option<Follower>, pc: u64) -> Option<u64> {
+    match cache.follow(code, follower.as_mut()?, pc) {
+        Next::Run(block) => Some(cache.host_for_block(code, &block)),
+        Next::Done(path) => {
+            *follower = None;
+            path.into_iter().for_each(|path| cache.add_hot_path(code, &path));
+            Some(cache.host_for(code, pc))
+        }
+    }
+}
+
+/// Where a thread goes on whose budget did not reach for so many events at a place, and who follows it.
+pub fn out_of_budget(
+    cache: &mut CodeCache,
+    code: &dyn GuestCode,
+    (pc, amount): (u64, u8),
+    quantum: i64,
+) -> (u64, Option<Follower>) {
+    let context = context::of_this_thread();
+    context.take_back(amount);
+    if context.budget > 1 {
+        return (cache.host_for_last_events(code, pc), None);
+    }
+    context.set_quantum(quantum);
+    cache.review_hot_paths(code);
+    let follower = cache.sample(pc);
+    (cache.host_for(code, pc), follower)
+}
+
 /// Runs until the guest ends. Threads are followed from where their quanta end, as the engine does it.
 fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i64) -> Ending {
     /// Far more than any tested program needs.
@@ -140,18 +170,7 @@ fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i6
     let mut pc = entry;
     let mut follower: Option<Follower> = None;
     for _ in 0..MOST_EXITS {
-        if let Some(next) = follower.as_mut().map(|follower| cache.follow(code, follower, pc)) {
-            host = match next {
-                Next::Run(block) => cache.host_for_block(code, &block),
-                Next::Done(path) => {
-                    follower = None;
-                    if let Some(path) = path {
-                        cache.add_hot_path(code, &path);
-                    }
-                    cache.host_for(code, pc)
-                }
-            };
-        }
+        host = follow(cache, code, &mut follower, pc).unwrap_or(host);
         let raised = native::run_translated(cache, || kernel::enter(enter, host));
         let context = context::of_this_thread();
         host = match cache.exit(context.exit) {
@@ -167,19 +186,11 @@ fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i6
             }
             Exit::Budget { pc: at, amount, .. } => {
                 pc = at;
-                follower = None;
-                context.take_back(amount);
-                if context.budget > 1 {
-                    cache.host_for_last_events(code, pc)
-                } else {
-                    if context.clock() - start > MOST_EVENTS {
-                        break;
-                    }
-                    context.set_quantum(quantum);
-                    cache.review_hot_paths(code);
-                    follower = cache.sample(pc).then(Follower::default);
-                    cache.host_for(code, pc)
+                if context.clock() - start > MOST_EVENTS {
+                    break;
                 }
+                (host, follower) = out_of_budget(cache, code, (pc, amount), quantum);
+                host
             }
             exit => return Ending::Unexpected(exit),
         };

@@ -3,10 +3,11 @@
 //! the end. So no store is missing, and no address, size or value is wrong.
 
 use crate::code::cache::{CodeCache, Exit};
+use crate::code::hot::Follower;
 use crate::code::observe::{AccessKind, Mark, Wanted};
 use crate::code::path::{GuestCode, decode_at};
 use crate::code::tests::home::{Bytes, CODE_SIZE, Home, LOW, OPERANDS, THREAD_AREA, new_cache};
-use crate::code::tests::machine::{Guest, Machine, Segment};
+use crate::code::tests::machine::{Guest, Machine, Segment, follow, out_of_budget};
 use crate::code::tests::native;
 use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, SYSCALL, Trial, trial};
 use crate::code::tests::state::{Ignore, State};
@@ -27,7 +28,10 @@ pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quant
     let wanted = cache.catalogue().expect("the cache is observed").wanted;
     let mut host = cache.host_for(code, entry);
     let mut step = None;
+    let mut pc = entry;
+    let mut follower: Option<Follower> = None;
     for _ in 0..MOST_EXITS {
+        host = follow(cache, code, &mut follower, pc).unwrap_or(host);
         let raised = native::run_translated(cache, || kernel::enter(enter, host));
         assert_eq!(raised, None, "nothing faults");
         let context = context::of_this_thread();
@@ -42,17 +46,23 @@ pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quant
         }
         host = match exit {
             Exit::SystemCall { .. } => return log,
-            Exit::Indirect => cache.host_for_indirect(code, context.branch_target),
-            Exit::Direct { target, link } => cache.link(code, target, link),
+            Exit::Indirect => {
+                pc = context.branch_target;
+                cache.host_for_indirect(code, pc)
+            }
+            Exit::Direct { target, link } => {
+                pc = target;
+                cache.link(code, target, link)
+            }
             Exit::Step { pc } => {
                 let instruction = decode_at(code, pc).expect("there is an instruction to step over");
                 step = Some(Step::begin(instruction, context, xstate, wanted));
                 cache.host_for_step(code, pc)
             }
-            Exit::Budget { pc, .. } => {
-                context.budget = 1;
-                context.set_quantum(quantum);
-                cache.host_for(code, pc)
+            Exit::Budget { pc: at, amount, .. } => {
+                pc = at;
+                (host, follower) = out_of_budget(cache, code, (pc, amount), quantum);
+                host
             }
             exit => panic!("unexpected {exit:?}"),
         };

@@ -12,6 +12,7 @@ use crate::code::tests::state::Ignore;
 use crate::context;
 use crate::observation::{self, Around, Batch, EventKind};
 use sched::ThreadId;
+use std::collections::BTreeSet;
 use trace::stream::strips::{NUMBERS, STRIP_SIZE, number_of};
 
 const PROGRAMS: u64 = 120;
@@ -21,13 +22,17 @@ const TIMES: usize = 12;
 /// An access: its instruction, where it goes, how far, what it does, and whether it is a push or pop.
 type Told = (u64, u64, u64, AccessKind, bool);
 
+/// Quanta in which programs end, and those that are over so soon that what is run often is made a hot path.
+const AT_ONCE: i64 = 1 << 20;
+const SHORT: i64 = 3;
+
 /// What a program tells, each time that it is run. It must end as on the bare processor.
-fn told(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, what: &str) -> Vec<Vec<Told>> {
+fn told(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i64, what: &str) -> Vec<Vec<Told>> {
     cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
     let once = |_| {
         let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
-        machine.load(&guest, 1 << 20);
-        let words = run(cache, &trial.code, trial.entry, 1 << 20, machine.xstate);
+        machine.load(&guest, quantum);
+        let words = run(cache, &trial.code, trial.entry, quantum, machine.xstate);
         let (state, _) = machine.collect(trial.home);
         let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
         if let Some(difference) = trial.native.difference(&state, ignore) {
@@ -80,9 +85,9 @@ fn what_is_told_is_so_in_full() {
     for number in 0..PROGRAMS {
         let trial = trial(&mut machine, number, false);
         let what = format!("program {number}");
-        let all = told(&mut machine, &mut whole, &trial, &what);
+        let all = told(&mut machine, &mut whole, &trial, AT_ONCE, &what);
         for (sparing, cache) in &mut spared {
-            let some = told(&mut machine, cache, &trial, &what);
+            let some = told(&mut machine, cache, &trial, AT_ONCE, &what);
             for (all, some) in all.iter().zip(&some) {
                 assert!(is_among(some, all), "{what}: {some:x?}\nof {all:x?}\n{}", trial.listing);
                 let is_wanted = |access: &&Told| is_on(sparing, access) && !access.4 || access.3 == AccessKind::Atomic;
@@ -108,8 +113,8 @@ fn what_comes_often_is_told_now_and_then() {
     for number in 0..PROGRAMS {
         let trial = trial(&mut machine, number, false);
         let what = format!("program {number}");
-        let all = told(&mut machine, &mut whole, &trial, &what);
-        let some = told(&mut machine, &mut spared, &trial, &what);
+        let all = told(&mut machine, &mut whole, &trial, AT_ONCE, &what);
+        let some = told(&mut machine, &mut spared, &trial, AT_ONCE, &what);
         for (all, some) in all.iter().zip(&some) {
             assert!(is_among(some, all), "{what}: {some:x?}\nof {all:x?}\n{}", trial.listing);
         }
@@ -118,4 +123,36 @@ fn what_comes_often_is_told_now_and_then() {
     }
     observation::close_buffer(context::of_this_thread());
     assert!(first > 2 * last, "{first} were told first, {last} in the end");
+}
+
+/// Hot paths tell nothing, and let a thread go where it is told now and then.
+#[test]
+fn hot_paths_leave_out_what_comes_often() {
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread());
+    let mut whole = new_cache(LIMITS[0]);
+    whole.observe(Wanted::ADDRESSES);
+    let strips: BTreeSet<u16> = (0..=(NUMBERS - 1) as u16).collect();
+    let sparing = Sparing { strips, patience: Some([u32::MAX, 4]), ..Sparing::default() };
+    let mut spared = spared_cache(sparing);
+    let (mut n_all, mut first, mut last) = (0, 0, 0);
+    for number in 0..PROGRAMS {
+        let trial = trial(&mut machine, number, false);
+        let what = format!("program {number}");
+        let all = told(&mut machine, &mut whole, &trial, SHORT, &what);
+        let some = told(&mut machine, &mut spared, &trial, SHORT, &what);
+        for (all, some) in all.iter().zip(&some) {
+            assert!(is_among(some, all), "{what}: {some:x?}\nof {all:x?}\n{}", trial.listing);
+            let is_atomic = |access: &&Told| access.3 == AccessKind::Atomic;
+            let count = |told: &[Told]| told.iter().filter(is_atomic).count();
+            assert_eq!(count(some), count(all), "{what}: what orders others is always told\n{}", trial.listing);
+        }
+        n_all += all[0].len();
+        first += some[0].len();
+        last += some[TIMES - 1].len();
+    }
+    observation::close_buffer(context::of_this_thread());
+    let n_paths = spared.stats.hot_paths;
+    assert!(n_paths >= PROGRAMS / 8, "only {n_paths} hot paths were made");
+    assert!(last < first && first <= n_all, "{n_all} accesses, {first} were told first, {last} in the end");
 }

@@ -4,7 +4,7 @@ use super::{CX, Emitter};
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{Disturbance, Exit, Observed, Step};
 use crate::code::observe::plan::{Address, Operand, Place, Plan, Word};
-use crate::code::observe::sparing::{Allowance, Spared};
+use crate::code::observe::sparing::Allowance;
 use crate::code::observe::{RecordFacts, UnitFacts};
 use crate::context::Layout;
 use guest::instruction::register_named;
@@ -63,7 +63,7 @@ impl Emitter<'_> {
         self.asm.load_slot(pointer, self.layout.trace_next());
         let body = self.asm.here();
         let side_exits = Vec::new();
-        let allowance = self.cache.spared_mut().and_then(Spared::allow);
+        let allowance = self.cache.spared_mut().and_then(|spared| spared.allow(head));
         self.observer = Some(Observer {
             plan,
             unit,
@@ -260,13 +260,18 @@ impl Emitter<'_> {
     /// Ends an observed unit that goes back to its own head, with the scratch registers still in use.
     pub(super) fn loops_to_head(&mut self, pc: u64) -> bool {
         let Some(observer) = self.observer.as_ref().filter(|observer| observer.head == pc) else { return false };
-        if self.cache.single_steps {
+        if !self.may_loop() {
             return false;
         }
         let body = observer.body;
         self.end_record(pc);
         self.asm.jump(body);
         true
+    }
+
+    /// Whether an observed unit may go back to its own head by itself. One that is not to be found again is run through once.
+    fn may_loop(&self) -> bool {
+        !self.cache.single_steps && !self.cache.is_anonymous()
     }
 
     fn new_record(&mut self, unit: u32, executed: u16, words: u16, next: u64) -> u32 {
@@ -289,7 +294,7 @@ impl Emitter<'_> {
             let record = self.new_record(unit, executed, words, target);
             let facts: &UnitFacts = &observer.plan.facts;
             self.write_record(facts, observer.allowance, Ending { executed, words, scratch }, record);
-            if target == observer.head && !self.cache.single_steps {
+            if target == observer.head && self.may_loop() {
                 self.asm.jump(observer.body);
             } else {
                 restore_scratch(self.asm, self.layout, scratch);

@@ -3,6 +3,7 @@
 use super::observed::Ending;
 use super::{CX, Emitter};
 use crate::code::assembler::{Assembler, Hop, Patch};
+use crate::code::cache::Disturbance;
 use crate::code::observe::UnitFacts;
 use crate::code::observe::sparing::{Allowance, FIRST_COME, Fate, NOW_AND_THEN, Start};
 use crate::context::{SPILL_SLOTS, Slot};
@@ -22,7 +23,54 @@ struct Look {
     is_thorough: bool,
 }
 
+/// Where a hot path that tells nothing begins. Its counts are constants near the code.
+#[derive(Clone, Copy)]
+pub struct Gate {
+    /// A translation of the path's head that tells.
+    pub aside: u64,
+    /// How often every thread goes aside.
+    pub patience: u64,
+    /// How often none does from then on, until the next time.
+    pub silence: u64,
+}
+
 impl Emitter<'_> {
+    /// Goes aside now and then, before anything of the path has been done.
+    pub(super) fn pass_gate(&mut self, head: u64, gate: Gate) {
+        self.is_gated = true;
+        let home = self.layout.spill(COUNT_HOME);
+        self.step(head, Disturbance::default());
+        self.asm.store_slot(home, CX);
+        let is_time = self.take_one_of(gate.silence);
+        let passed = self.asm.jump(0);
+        self.asm.land(is_time);
+        let used_up = self.take_one_of(gate.patience);
+        let goes_aside = self.asm.jump(0);
+        self.asm.land(used_up);
+        self.asm.load_constant(CX, NOW_AND_THEN as u64 - 1);
+        self.store_count(gate.silence);
+        self.asm.aim(goes_aside, self.asm.here());
+        self.asm.load_slot(CX, home);
+        self.asm.jump(gate.aside);
+        self.asm.aim(passed, self.asm.here());
+        self.asm.load_slot(CX, home);
+    }
+
+    /// Takes one of a count, through RCX, and hops if there is nothing left.
+    fn take_one_of(&mut self, count: u64) -> Hop {
+        self.asm.raw(&[0x48, 0x8b, 0x0d]); // mov rcx, [rip + …]
+        self.asm.relative(count);
+        let used_up = self.asm.hop_if_rcx_is_zero();
+        self.asm.add_displacement(CX, -1);
+        self.store_count(count);
+        used_up
+    }
+
+    fn store_count(&mut self, count: u64) {
+        self.asm.raw(&[0x48, 0x89, 0x0d]); // mov [rip + …], rcx
+        self.asm.relative(count);
+    }
+
     /// Writes the record's number and moves on in the buffer, unless the record is not worth it.
     pub(super) fn write_record(&mut self, unit: &UnitFacts, allowance: Option<Allowance>, ending: Ending, record: u32) {
         let Some(spared) = self.cache.spared() else { return self.move_on(ending, record) };
