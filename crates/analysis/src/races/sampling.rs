@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(looked_at, [(next, SIZE as u32), (after, 8)]);
         assert_eq!(sampling.looked_at(next - 4, 8), [(next, 4)]);
         assert_eq!(sampling.share(Site(0), next, 8), Share::All);
-        assert_eq!(sampling.parts_of(first + 8..after + 4), [next..after + 4]);
+        assert_eq!(sampling.parts_of(first + 8..after + 4), vec![next..after + 4]);
         assert_eq!(sampling.parts_of(first..next), []);
         assert_eq!(sampling.share(Site(0), u64::MAX, 8), sampling.share(Site(0), u64::MAX, 0));
     }
