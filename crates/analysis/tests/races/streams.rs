@@ -27,7 +27,7 @@ pub enum Done {
 }
 
 impl Done {
-    fn access(&self) -> Option<Access> {
+    pub fn access(&self) -> Option<Access> {
         match self {
             Done::Access(access) => Some(*access),
             Done::Event(_) => None,
