@@ -3,7 +3,7 @@
 use analysis::predict::{
     Deed, Detector, Exploration, Explored, HandOverCheck, Kind, MOST_MEMORY, Predicted, UseSeeker, sieve,
 };
-use analysis::races::{Classify, Sieved, SiteClass};
+use analysis::races::{Classify, Flags, HandOvers, Sieved, SiteClass};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
 
@@ -13,6 +13,11 @@ const OBJECT: u64 = 0x7e90_0000_1000;
 const LOCK: u64 = 0x2000_0000;
 const FLAG: u64 = 0x3000_0000;
 
+/// The return addresses of calls that take a lock, give it up, and wait.
+const LOCKING: u64 = 0x9100;
+const UNLOCKING: u64 = 0x9200;
+const WAITING: u64 = 0x9300;
+
 /// One thing that a thread does. Sites are numbered by the test; the instruction of site n is at 0x100 * n.
 #[derive(Clone)]
 enum Does {
@@ -20,17 +25,32 @@ enum Does {
     Write(u32, u64, u64, u64),
     Update(u32, u64, u64, u64),
     Atomic(u32, u64, u64, u64),
+    /// The same with four bytes instead of eight.
+    Half(Box<Does>),
     Event(Event),
 }
 
 use Does::{Atomic, Read, Update, Write};
 
+fn half(does: Does) -> Does {
+    Does::Half(Box::new(does))
+}
+
 fn lock(object: u64) -> Does {
-    Does::Event(Event::Locked { object, mode: LockMode::Exclusive, site: 0 })
+    Does::Event(Event::Locked { object, mode: LockMode::Exclusive, site: LOCKING })
 }
 
 fn unlock(object: u64) -> Does {
-    Does::Event(Event::Unlocked { object, site: 0 })
+    Does::Event(Event::Unlocked { object, site: UNLOCKING })
+}
+
+/// A call that waits begins.
+fn begin_wait(object: u64) -> Does {
+    Does::Event(Event::Unlocked { object, site: WAITING })
+}
+
+fn end_wait(object: u64) -> Does {
+    Does::Event(Event::Locked { object, mode: LockMode::Exclusive, site: WAITING })
 }
 
 fn allocate(address: u64) -> Does {
@@ -52,19 +72,25 @@ fn joined(other: Thread) -> Does {
 fn tell(listener: &mut impl Listener, stream: &[(Thread, Does)]) {
     (0..64).for_each(|site| listener.site(Site(site), 0x100 * u64::from(site)));
     for (thread, does) in stream {
+        let (does, size) = match does {
+            Does::Half(does) => (&**does, 4),
+            does => (does, 8),
+        };
         let (site, address, before, after, kind) = match does.clone() {
             Read(site, address, value) => (site, address, value, value, AccessKind::Read),
             Write(site, address, before, after) => (site, address, before, after, AccessKind::Write),
             Update(site, address, before, after) => (site, address, before, after, AccessKind::Update),
             Atomic(site, address, before, after) => (site, address, before, after, AccessKind::Atomic),
+            Does::Half(_) => unreachable!("half of a half"),
             Does::Event(event) => {
                 listener.event(*thread, &event);
                 continue;
             }
         };
-        let access = Access { address, size: 8, site: Site(site), kind };
+        let access = Access { address, size, site: Site(site), kind };
         let (before, after) = (before.to_le_bytes(), after.to_le_bytes());
-        listener.valued(*thread, &access, Values { before: Some(&before), after: Some(&after) });
+        let [before, after] = [&before, &after].map(|bytes| bytes.get(..size as usize));
+        listener.valued(*thread, &access, Values { before, after });
     }
 }
 
@@ -88,27 +114,36 @@ fn explored_after(sieved: Sieved, stream: &[(Thread, Does)]) -> Explored {
     exploration.into_explored()
 }
 
-/// The same as `explored`, where what is handed over under locks orders what follows.
-fn explored_by_hand_overs(stream: &[(Thread, Does)]) -> Explored {
+/// What hands something over under locks.
+fn trusted(stream: &[(Thread, Does)]) -> HandOvers {
     let mut first = sieve(plain(), Vec::new(), MOST_MEMORY);
     tell(&mut first, stream);
     let mut check = HandOverCheck::new(first.into_sieved().hand_overs);
     let told = of_instructions(stream, &check.instructions());
     tell(&mut check, &told);
-    let mut second = sieve(plain(), Vec::new(), MOST_MEMORY).with_hand_overs(check.into_trusted());
+    check.into_trusted()
+}
+
+/// The same as `explored`, where what is handed over under locks orders what follows.
+fn explored_by_hand_overs(stream: &[(Thread, Does)]) -> Explored {
+    let mut second = sieve(plain(), Vec::new(), MOST_MEMORY).with_hand_overs(trusted(stream));
     tell(&mut second, stream);
     explored_after(second.into_sieved(), stream)
 }
 
 /// Events, and the accesses of these instructions.
 fn of_instructions(stream: &[(Thread, Does)], instructions: &BTreeSet<u64>) -> Vec<(Thread, Does)> {
-    let is_told = |(_, does): &&(Thread, Does)| match does {
+    stream.iter().filter(|(_, does)| is_of(does, instructions)).cloned().collect()
+}
+
+fn is_of(does: &Does, instructions: &BTreeSet<u64>) -> bool {
+    match does {
         Read(site, ..) | Write(site, ..) | Update(site, ..) | Atomic(site, ..) => {
             instructions.contains(&(0x100 * u64::from(*site)))
         }
+        Does::Half(does) => is_of(does, instructions),
         Does::Event(_) => true,
-    };
-    stream.iter().filter(is_told).cloned().collect()
+    }
 }
 
 /// Threads 2 and 3 are made by thread 1.
@@ -121,8 +156,9 @@ fn with_threads(rest: &[(Thread, Does)]) -> Vec<(Thread, Does)> {
 /// What is predicted of threads 2 and 3, in three passes.
 fn predicted(rest: &[(Thread, Does)]) -> Predicted {
     let stream = with_threads(rest);
-    let predicted = predicted_from(explored(&stream), &stream);
-    let by_hand_overs = predicted_from(explored_by_hand_overs(&stream), &stream);
+    let flags = trusted(&stream).flags;
+    let predicted = predicted_from(explored(&stream), &flags, &stream);
+    let by_hand_overs = predicted_from(explored_by_hand_overs(&stream), &flags, &stream);
     assert_eq!(places(&predicted), places(&by_hand_overs), "what is handed over need not be looked at");
     predicted
 }
@@ -136,9 +172,9 @@ fn places(predicted: &Predicted) -> Vec<Vec<(Kind, u64, Deed, Deed)>> {
         .collect()
 }
 
-fn predicted_from(explored: Explored, stream: &[(Thread, Does)]) -> Predicted {
+fn predicted_from(explored: Explored, flags: &Flags, stream: &[(Thread, Does)]) -> Predicted {
     let instructions = explored.contended.instructions.clone();
-    let mut detector = Detector::new(explored, plain(), Vec::new());
+    let mut detector = Detector::new(explored, plain(), Vec::new()).trusting(flags.clone());
     tell(&mut detector, &of_instructions(stream, &instructions));
     let mut predicted = detector.into_predicted();
     let mut seeker = UseSeeker::new(predicted.doubtful());
@@ -469,6 +505,162 @@ fn what_is_done_after_a_hand_over_is_looked_at() {
     assert_eq!(contended_by_hand_overs(&replaced), [1, 2, 3, 4, 6], "the pointer is of another thread's making");
 }
 
+/// Thread 2 looks at a block and says that it is done with it, by a flag; thread 3 waits for that and gives the block back.
+fn awaited() -> Vec<(Thread, Does)> {
+    vec![
+        (3, allocate(OBJECT)),
+        (3, lock(LOCK)),
+        (3, Read(5, FLAG, 0)),
+        (3, begin_wait(LOCK)),
+        (2, Read(1, OBJECT + 8, 7)),
+        (2, lock(LOCK)),
+        (2, Write(4, FLAG, 0, 1)),
+        (2, unlock(LOCK)),
+        (3, end_wait(LOCK)),
+        (3, Read(5, FLAG, 1)),
+        (3, unlock(LOCK)),
+        (3, free(OBJECT)),
+    ]
+}
+
+/// The same with another block and its flag, but thread 3 comes too late to wait.
+fn late() -> Vec<(Thread, Does)> {
+    let (object, flag) = (OBJECT + 0x1000, FLAG + 64);
+    vec![
+        (3, allocate(object)),
+        (2, Read(2, object + 8, 7)),
+        (2, lock(LOCK)),
+        (2, Write(4, flag, 0, 1)),
+        (2, unlock(LOCK)),
+        (3, lock(LOCK)),
+        (3, Read(5, flag, 1)),
+        (3, unlock(LOCK)),
+        (3, free(object)),
+    ]
+}
+
+const NOTHING: [u64; 0] = [];
+
+/// Sites that would come to a block too late.
+fn dangling(rest: &[(Thread, Does)]) -> Vec<u64> {
+    pairs(rest).into_iter().filter(|(kind, ..)| *kind == Kind::Dangling).map(|(.., late)| late).collect()
+}
+
+fn replaced(mut stream: Vec<(Thread, Does)>, at: usize, by: &[Does]) -> Vec<(Thread, Does)> {
+    let thread = stream[at].0;
+    stream.splice(at..=at, by.iter().map(|does| (thread, does.clone())));
+    stream
+}
+
+fn halves(stream: &[(Thread, Does)]) -> Vec<(Thread, Does)> {
+    let of_flag = |does: &Does| matches!(does, Read(5, ..) | Write(4, ..));
+    let smaller = |does: &Does| if of_flag(does) { half(does.clone()) } else { does.clone() };
+    stream.iter().map(|(thread, does)| (*thread, smaller(does))).collect()
+}
+
+#[test]
+fn a_flag_that_is_waited_for_under_a_lock_orders() {
+    assert_eq!(contended(&awaited()), [1, 4, 5]);
+    assert_eq!(contended_by_hand_overs(&awaited()), [4, 5]);
+    assert_eq!(dangling(&awaited()), NOTHING);
+    assert_eq!(contended_by_hand_overs(&halves(&awaited())), [4, 5], "of four bytes");
+    assert_eq!(dangling(&halves(&awaited())), NOTHING);
+    let both = [awaited(), late()].concat();
+    assert_eq!(contended_by_hand_overs(&both), [4, 5], "who comes late would have waited too");
+    assert_eq!(dangling(&both), NOTHING);
+    let updated = replaced(awaited(), 6, &[Update(4, FLAG, 0, 1)]);
+    assert_eq!(contended_by_hand_overs(&updated), [4, 5], "by an update");
+    let woken = replaced(awaited(), 3, &[begin_wait(LOCK), end_wait(LOCK), Read(5, FLAG, 0), begin_wait(LOCK)]);
+    assert_eq!(dangling(&woken), NOTHING, "woken for nothing");
+}
+
+/// As compilers do with loops: one instruction tests before it, another in it.
+#[test]
+fn several_instructions_may_wait_for_one_flag() {
+    let rotated = replaced(awaited(), 9, &[Read(6, FLAG, 1)]);
+    assert_eq!(contended_by_hand_overs(&rotated), [4, 5, 6]);
+    assert_eq!(dangling(&rotated), NOTHING);
+    assert_eq!(dangling(&[rotated.clone(), late()].concat()), NOTHING);
+    let careless = [vec![(1, lock(LOCK)), (1, Read(6, FLAG + 128, 0)), (1, unlock(LOCK))], rotated].concat();
+    assert_eq!(dangling(&careless), [1], "the other goes on with the old value");
+}
+
+#[test]
+fn what_is_done_after_a_flag_was_set_is_looked_at() {
+    let after = replaced(awaited(), 7, &[unlock(LOCK), Read(3, OBJECT + 8, 7)]);
+    assert_eq!(contended_by_hand_overs(&after), [1, 3, 4, 5]);
+    assert_eq!(dangling(&after), [3]);
+}
+
+#[test]
+fn flags_that_nobody_has_to_wait_for_order_nothing() {
+    assert_eq!(dangling(&late()), [2], "no wait ever");
+    let lock_again = replaced(awaited(), 3, &[unlock(LOCK)]);
+    assert_eq!(dangling(&replaced(lock_again, 8, &[lock(LOCK)])), [1], "who asks again has not waited");
+    let passing = |site| vec![(1, lock(LOCK)), (1, Read(site, FLAG + 128, 0)), (1, unlock(LOCK))];
+    assert_eq!(dangling(&[passing(5), awaited()].concat()), [1], "the old value was passed by before");
+    assert_eq!(dangling(&[awaited(), passing(5)].concat()), [1], "or after");
+    assert_eq!(dangling(&[vec![(1, Read(5, FLAG + 128, 0))], awaited()].concat()), [1], "or without a lock");
+    assert_eq!(dangling(&[awaited(), passing(6)].concat()), NOTHING, "by another instruction");
+    let once = replaced(awaited(), 9, &[]);
+    assert_eq!(dangling(&once), [1], "it is not read again after the wait");
+    let twice = [once, awaited()].concat();
+    assert_eq!(dangling(&twice), [1], "not always");
+}
+
+#[test]
+fn a_flag_orders_by_the_lock_and_the_address_of_its_writer_alone() {
+    let elsewhere = replaced(awaited(), 5, &[lock(LOCK + 64)]);
+    assert_eq!(dangling(&elsewhere), [1], "another lock");
+    let mut unlocked = awaited();
+    unlocked.remove(7);
+    unlocked.remove(5);
+    assert_eq!(dangling(&unlocked), [1], "no lock");
+    let other = replaced(awaited(), 6, &[Write(4, FLAG, 0, 1), Write(9, FLAG, 1, 1)]);
+    assert_eq!(dangling(&other), [1], "the old value is of another writer");
+    // The last to write to the granule has done nothing to what is read.
+    let neighbour = |site| [Read(3, OBJECT + 16, 7), lock(LOCK), half(Write(site, FLAG + 4, 0, 1)), unlock(LOCK)];
+    for site in [4, 9] {
+        let mut beside = halves(&awaited());
+        beside.splice(8..8, neighbour(site).map(|does| (1, does)));
+        assert_eq!(dangling(&beside), [3], "the neighbour by site {site}");
+        assert!(contended_by_hand_overs(&beside).contains(&3), "the neighbour by site {site}");
+    }
+}
+
+/// Two have to be done with it, and who waits comes to see both numbers.
+#[test]
+fn a_value_that_is_waited_with_orders_nothing() {
+    let mut counted = awaited();
+    let second = [Read(3, OBJECT + 8, 7), lock(LOCK), Write(4, FLAG, 1, 2), unlock(LOCK)].map(|does| (1, does));
+    let woken = [Read(5, FLAG, 1), begin_wait(LOCK)].map(|does| (3, does));
+    counted.splice(9..10, [woken.to_vec(), second.to_vec(), vec![(3, end_wait(LOCK)), (3, Read(5, FLAG, 2))]].concat());
+    assert_eq!(dangling(&counted), [1, 3]);
+}
+
+/// Something else may end the wait.
+#[test]
+fn conditions_with_an_alternative_order_nothing() {
+    let (taken, queued, closed) = (FLAG, FLAG + 64, FLAG + 128);
+    let test = |numbers: [u64; 2]| [Read(5, taken, numbers[0]), Read(6, queued, numbers[1])];
+    let say = |does: &[Does]| does.iter().map(|does| (2, does.clone())).collect::<Vec<_>>();
+    let mut stream = vec![(3, allocate(OBJECT)), (3, lock(LOCK))];
+    stream.extend(test([0, 0]).map(|does| (3, does)));
+    stream.extend([Read(7, closed, 0), begin_wait(LOCK)].map(|does| (3, does)));
+    stream.extend(say(&[Read(1, OBJECT, 7), lock(LOCK), Write(8, queued, 0, 1), unlock(LOCK)]));
+    stream.push((3, end_wait(LOCK)));
+    stream.extend(test([0, 1]).map(|does| (3, does)));
+    stream.extend([Write(9, taken, 0, 1), unlock(LOCK), lock(LOCK)].map(|does| (3, does)));
+    stream.extend(test([1, 1]).map(|does| (3, does)));
+    stream.extend([Read(7, closed, 0), begin_wait(LOCK)].map(|does| (3, does)));
+    stream.extend(say(&[Read(2, OBJECT, 7), lock(LOCK), Write(10, closed, 0, 1), unlock(LOCK)]));
+    stream.push((3, end_wait(LOCK)));
+    stream.extend(test([1, 1]).map(|does| (3, does)));
+    stream.extend([Read(7, closed, 1), unlock(LOCK), free(OBJECT)].map(|does| (3, does)));
+    assert_eq!(dangling(&stream), [2]);
+    assert_eq!(trusted(&with_threads(&stream)).flags, Flags::default());
+}
+
 /// A run whose threads hand objects to each other, and now and then do something else to what they share.
 struct RandomRun {
     random: fastrand::Rng,
@@ -485,7 +677,49 @@ impl RandomRun {
             let (thread, slot) = (run.random.u32(1..4), 8 * run.random.u64(0..3));
             run.get(thread, POINTER + slot);
         }
+        for block in 0..run.random.u64(0..9) {
+            let (thread, other) = *run.random.choice(&[(1, 2), (2, 3), (3, 1), (3, 2)]).expect("there are some");
+            run.wait(thread, other, block);
+        }
         run.done
+    }
+
+    /// A thread waits until another has done with a block, unless that is so already, and gives the block back.
+    fn wait(&mut self, thread: Thread, other: Thread, block: u64) {
+        let (object, flag) = (OBJECT + 0x1000 + 64 * block, FLAG + 8 * block);
+        let comes_late = self.random.bool();
+        let in_loop = if self.random.bool() { 20 } else { 21 };
+        self.done.push((thread, allocate(object)));
+        if comes_late {
+            self.finish(other, object, flag);
+        }
+        self.done.push((thread, lock(LOCK)));
+        let mut value = self.read(thread, 20, flag);
+        while value == 0 && !self.rarely() {
+            self.done.push((thread, begin_wait(LOCK)));
+            if !self.rarely() {
+                self.finish(other, object, flag);
+            }
+            self.done.push((thread, end_wait(LOCK)));
+            value = if self.rarely() { 1 } else { self.read(thread, in_loop, flag) };
+        }
+        self.done.push((thread, unlock(LOCK)));
+        self.done.push((thread, free(object)));
+    }
+
+    fn finish(&mut self, thread: Thread, object: u64, flag: u64) {
+        self.read(thread, 22, object);
+        let flag_lock = if self.rarely() { LOCK + 64 } else { LOCK };
+        self.done.push((thread, lock(flag_lock)));
+        let site = if self.rarely() { 24 } else { 23 };
+        self.write(thread, site, flag, 1);
+        if self.rarely() {
+            self.read(thread, 25, object + 8);
+        }
+        self.done.push((thread, unlock(flag_lock)));
+        if self.rarely() {
+            self.read(thread, 26, object + 16);
+        }
     }
 
     fn read(&mut self, thread: Thread, site: u32, address: u64) -> u64 {
@@ -545,14 +779,18 @@ impl RandomRun {
 
 #[test]
 fn hand_overs_take_nothing_from_predictions() {
-    let mut less = 0;
+    let (mut less, mut by_flags) = (0, 0);
     for seed in 0..300 {
         let stream = with_threads(&RandomRun::new(seed));
+        let flags = trusted(&stream).flags;
         let (all, by_hand_overs) = (explored(&stream), explored_by_hand_overs(&stream));
         assert!(by_hand_overs.contended.instructions.is_subset(&all.contended.instructions), "seed {seed}");
         less += u32::from(by_hand_overs.contended.memory != all.contended.memory);
-        let [all, by_hand_overs] = [all, by_hand_overs].map(|explored| predicted_from(explored, &stream));
+        let without_flags = predicted_from(all.clone(), &Flags::default(), &stream);
+        let [all, by_hand_overs] = [all, by_hand_overs].map(|explored| predicted_from(explored, &flags, &stream));
         assert_eq!(places(&all), places(&by_hand_overs), "seed {seed}");
+        by_flags += u32::from(places(&all) != places(&without_flags));
     }
     assert!(less > 50, "hand-overs made a difference in {less} runs only");
+    assert!(by_flags > 50, "flags made a difference in {by_flags} runs only");
 }

@@ -97,6 +97,7 @@ impl Sieve {
 
     #[inline]
     pub(super) fn access(&mut self, access: &Access) {
+        self.heed(access);
         match self.share(access) {
             Share::All => self.access_all(access),
             Share::Some => self.access_some(access),
