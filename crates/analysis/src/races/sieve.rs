@@ -215,14 +215,6 @@ impl Sieve {
         }
     }
 
-    /// A thread that holds a lock accesses what may be a flag.
-    #[inline]
-    fn heed(&mut self, access: &Access) {
-        if self.hatches.is_heeding() && self.orders[access.site.0 as usize] {
-            self.hatches.heed(access);
-        }
-    }
-
     /// Whether an access of the program's own may hand something over.
     #[inline]
     fn is_handing(&self, access: &Access) -> bool {

@@ -105,6 +105,14 @@ impl Sieve {
         }
     }
 
+    /// A thread that holds a lock accesses what may be a flag.
+    #[inline]
+    fn heed(&mut self, access: &Access) {
+        if self.hatches.is_heeding() && self.orders[access.site.0 as usize] {
+            self.hatches.heed(access);
+        }
+    }
+
     /// An access of which a part is looked at. It is one access still: what it orders comes before or after all of it.
     fn access_some(&mut self, access: &Access) {
         let span = span_of(access);
