@@ -228,6 +228,16 @@ fn what_came_before_the_conflict_is_looked_at_too() {
     assert_eq!(contended(&stream), [1, 2, 3, 4]);
 }
 
+/// Filters of contended memory are wrong now and then, which is no reason to look at an instruction.
+#[test]
+fn who_goes_over_much_memory_is_not_looked_at_for_that() {
+    let shared = (0..2000).map(|place| 0x6000_0000 + 4104 * place);
+    let mut stream: Vec<(Thread, Does)> =
+        shared.flat_map(|address| [(2, Write(1, address, 0, 1)), (3, Write(2, address, 1, 2))]).collect();
+    stream.extend((0..20_000).map(|place| (2, Read(3, 0x4000_0000 + 4936 * place, 7))));
+    assert_eq!(contended(&stream), [1, 2]);
+}
+
 #[test]
 fn handing_over_is_no_contention_and_locking_is() {
     let between = |first: [Does; 2]| {
