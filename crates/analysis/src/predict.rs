@@ -21,7 +21,8 @@
 //! ([`deeds::Deed::is_shielded_from`]). It differs from the paper in this:
 //!
 //! - Order comes from flags, atomics, semaphores and barriers alike, and from queues: who reads a pointer in a critical
-//!   section that another wrote in one of the same lock depends on it. Locks alone order nothing.
+//!   section that another wrote in one of the same lock depends on it, and so does who reads a flag that it would have [waited](waits)
+//!   for. Locks alone order nothing.
 //! - That a pointer is dereferenced and that a number is an index is seen in the addresses of later accesses ([`uses`]).
 //! - An earlier read in the same critical section shields as an earlier write does: it would have seen the other value.
 //!
@@ -46,6 +47,7 @@ mod parts;
 pub(crate) mod runners;
 mod scene;
 pub(crate) mod uses;
+mod waits;
 
 pub use comparators::Method;
 pub use deeds::{Deed, Held, Place};

@@ -50,6 +50,7 @@ pub use cell::Action;
 pub use detector::Detector;
 pub use found::{Found, HeldLock, Instance, Race, Side};
 pub use second_pass::{SecondFound, SecondPass};
+pub use sieve::flags::Flags;
 pub use sieve::hand_overs::HandOvers;
 pub use sieve::{Sieve, Sieved};
 pub use sites::{Classify, SiteClass};

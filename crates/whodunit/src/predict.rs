@@ -21,7 +21,7 @@ use crate::study::Study;
 use crate::study::predict::{self, Extent, Known};
 use crate::{allocators, findings_output, pack, usage_error};
 use analysis::predict::{Explored, FirstFound, Kind, MOST_WATCHED, Method, Predicted, Used};
-use analysis::races::{HandOvers, Sieved, Suspects};
+use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 use clap::Args;
 use program::source::SourceCache;
 use std::collections::BTreeSet;
@@ -181,12 +181,13 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     for _ in 0..MOST_ROUNDS {
-        let explored = explored_by_hand_overs(&passes, &known)?;
+        let (explored, flags) = explored_by_hand_overs(&passes, &known)?;
         if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
         let known_now = known.clone();
-        predicted = passes.ask(Study::Predict(predict::Subject { explored, known: known_now, method, watched }))?;
+        predicted =
+            passes.ask(Study::Predict(predict::Subject { explored, flags, known: known_now, method, watched }))?;
         let n_known = known.classes.atomic.len();
         known.classes.atomic.extend(atomic_sites(&predicted, names));
         if known.classes.atomic.len() == n_known {
@@ -210,21 +211,22 @@ pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble>
     }
 }
 
-/// The same, where pointers that are handed over under locks order what follows, as the detector will have it, and of memory
-/// that is like much other a part will do.
-fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
+/// The same, where pointers that are handed over under locks and flags that are waited for order what follows, as the detector will have
+/// it, and of memory that is like much other a part will do. Gives the instructions that have to do with the flags as well.
+fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<(Explored, Flags), Trouble> {
     let first = sieve(passes, known, None, Extent::Samples)?;
     let sieved = &first.sieved;
-    if sieved.hand_overs.readers.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
-        return explored_in_part(passes, known, first);
+    if sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
+        return Ok((explored_in_part(passes, known, first)?, Flags::default()));
     }
     let trusted: HandOvers = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
-    if trusted.readers.is_empty() {
-        return explored_in_part(passes, known, first);
+    if trusted.is_empty() {
+        return Ok((explored_in_part(passes, known, first)?, Flags::default()));
     }
+    let flags = trusted.flags.clone();
     // More is ordered now, so what nobody contended for before needs no other look.
     let second = sieve(passes, known, Some(trusted), Extent::of(sieved))?;
-    explored_in_part(passes, known, second)
+    Ok((explored_in_part(passes, known, second)?, flags))
 }
 
 /// What is left by a sieve that was not told everything. Where that shows loops that wait, it may be because nobody was told what else they do.

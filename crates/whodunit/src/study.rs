@@ -42,9 +42,9 @@ pub enum Study {
     SecondPass { sieved: Sieved, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
-    /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers over; or which may.
+    /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers and flags over; or which may.
     SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers>, extent: predict::Extent },
-    /// Which of these instructions hand over nothing but pointers.
+    /// Which of these instructions hand over nothing but pointers, or flags.
     CheckHandOvers(HandOvers),
     /// What predictions have to look at.
     Explore { sieved: Sieved, known: predict::Known, extent: predict::Extent },

@@ -19,4 +19,5 @@ mod predicting {
     mod failing;
     mod looking;
     mod programs;
+    mod waiting;
 }

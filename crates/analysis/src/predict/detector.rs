@@ -11,6 +11,7 @@ use super::order::Order;
 use super::parts::{LONGEST_ACCESS, Part, has_null, parts};
 use super::runners::{Frame, Runners};
 use super::scene::Scene;
+use crate::races::Flags;
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
 use crate::races::shadow::GRANULE_SIZE;
@@ -52,6 +53,8 @@ pub struct Detector {
     descriptors: Descriptors,
     /// What threads share of their stacks.
     shared: frames::Shared,
+    /// Instructions that are trusted to have to do with flags.
+    flags: Flags,
 }
 
 impl Detector {
@@ -80,11 +83,17 @@ impl Detector {
             released: FxHashMap::default(),
             descriptors: Descriptors::default(),
             shared: frames::Shared::default(),
+            flags: Flags::default(),
         }
     }
 
     pub fn by(self, method: Method) -> Detector {
         Detector { method, ..self }
+    }
+
+    /// What these instructions read of flags orders what follows, as it did for the sieve.
+    pub fn trusting(self, flags: Flags) -> Detector {
+        Detector { flags, ..self }
     }
 
     /// Watches so many bytes of contended memory at a time, at most.
@@ -234,7 +243,8 @@ impl Detector {
         if self.method != Method::Fatal {
             return compare(self.method, &self.order, &mut self.collected, location, part, happening);
         }
-        let mut scene = Scene { order: &mut self.order, collected: &mut self.collected, released: &self.released };
+        let (order, collected) = (&mut self.order, &mut self.collected);
+        let mut scene = Scene { order, collected, released: &self.released, flags: &self.flags };
         if part.reads {
             happening.value = part.before;
             scene.read(location, part, happening);

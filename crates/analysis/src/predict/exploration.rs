@@ -75,15 +75,16 @@ pub struct Touching {
     threads: Threads,
     shapes: Shapes,
     memory: Option<Suspects>,
+    atomics: Suspects,
     unwatched: u64,
-    contended: Option<Filter>,
-    /// Both.
+    /// Both, and a little more.
     wanted: Option<Filter>,
     touched: Vec<bool>,
 }
 
 impl Touching {
     fn new(sieved: Sieved, classify: Classify, libraries: Libraries) -> Touching {
+        let atomics = Suspects::new(sieved.atomics.granules());
         let mut wanted = sieved.suspects.clone().map(Filter::new);
         if let Some(wanted) = &mut wanted {
             sieved.atomics.granules().for_each(|granule| wanted.add(granule));
@@ -93,8 +94,8 @@ impl Touching {
             libraries,
             threads: Threads::default(),
             shapes: Shapes::default(),
-            contended: sieved.suspects.clone().map(Filter::new),
             memory: sieved.suspects,
+            atomics,
             unwatched: sieved.unwatched,
             wanted,
             touched: Vec::new(),
@@ -117,9 +118,11 @@ impl Touching {
         if self.sites.class(access.site) == SiteClass::Ignored {
             return;
         }
+        // A filter is wrong now and then. For an instruction that goes over much memory, that would be enough to have it told for good.
+        let is_among = |granules: &Suspects| granules.within(access.address, u64::from(access.size)).next().is_some();
         // What libraries do to their atomics orders nothing.
-        let wants = |filter: &Filter| filter.wants(access.address, u64::from(access.size));
-        self.touched[index] = self.contended.as_ref().is_none_or(wants) || !self.is_in_library(access.site);
+        let is_atomic = || is_among(&self.atomics) && !self.is_in_library(access.site);
+        self.touched[index] = self.memory.as_ref().is_none_or(is_among) || is_atomic();
     }
 }
 

@@ -1,10 +1,15 @@
-//! Which instructions hand pointers over under locks, and nothing else.
+//! Which instructions hand pointers over under locks, and nothing else; and which have to do with [flags](super::waits) that are waited for.
 //!
 //! To the [`Detector`](super::Detector), a pointer that is read under a lock that its writer held is an order, as with a queue, and
-//! other values are none. A sieve sees no values. It must not leave less than the detector needs, so it may trust instructions only
-//! that never read anything else in this way. A few instructions are looked at, which costs little more than a plain replay.
+//! other values are none, unless they are flags. A sieve sees no values. It must not leave less than the detector needs, so it may trust
+//! instructions only that never read anything else in this way. A few instructions are looked at, which costs little more than a plain replay.
+//!
+//! Both sieve and detector take for an order what any of the trusted writers wrote and any of the trusted readers read. So of each reader,
+//! all writers that are looked at count, whichever of the two they were found as.
 
+use super::parts::{POINTER_SIZE, number_of};
 use super::uses::is_pointer;
+use super::waits::{FlagCheck, Read, Taken};
 use crate::races::HandOvers;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,18 +17,29 @@ use std::ops::Range;
 use std::sync::Arc;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
-/// Who wrote last that is known of, by which instruction, and holding which locks.
+/// Who wrote last that is known of, by which instruction, over what, and holding which locks.
 struct Written {
     pc: u64,
     thread: Thread,
     holding: Arc<Vec<u64>>,
+    /// Nothing if it is not known.
+    old: Option<u64>,
+    size: u32,
+}
+
+/// What is known of a site.
+#[derive(Clone, Copy, Default)]
+struct Role {
+    pc: u64,
+    reads_pointers: bool,
+    reads_flags: bool,
+    writes: bool,
 }
 
 /// Finds the instructions to trust, of those that a sieve has found.
 pub struct HandOverCheck {
     hand_overs: HandOvers,
-    /// By site: its address, and whether it reads and writes what is handed over.
-    sites: Vec<(u64, bool, bool)>,
+    sites: Vec<Role>,
     holding: FxHashMap<Thread, Arc<Vec<u64>>>,
     /// By address. Writes that are not looked at leave it as it is, so that more is doubted than has to be.
     written: BTreeMap<u64, Written>,
@@ -31,11 +47,13 @@ pub struct HandOverCheck {
     pairs: BTreeSet<(u64, u64)>,
     /// They have read something else than a pointer.
     doubted: BTreeSet<u64>,
+    flags: FlagCheck,
 }
 
 impl HandOverCheck {
     pub fn new(hand_overs: HandOvers) -> HandOverCheck {
         HandOverCheck {
+            flags: FlagCheck::new(hand_overs.flags.waits.clone()),
             hand_overs,
             sites: Vec::new(),
             holding: FxHashMap::default(),
@@ -47,7 +65,7 @@ impl HandOverCheck {
 
     /// The instructions that have to be told, with values.
     pub fn instructions(&self) -> BTreeSet<u64> {
-        self.hand_overs.readers.union(&self.hand_overs.writers).copied().collect()
+        self.hand_overs.instructions()
     }
 
     pub fn into_trusted(self) -> HandOvers {
@@ -55,6 +73,7 @@ impl HandOverCheck {
         HandOvers {
             readers: trusted().map(|(_, reader)| *reader).collect(),
             writers: trusted().map(|(writer, _)| *writer).collect(),
+            flags: self.flags.into_trusted(),
         }
     }
 
@@ -65,18 +84,41 @@ impl HandOverCheck {
         }
     }
 
-    fn has_read(&mut self, thread: Thread, (pc, address): (u64, u64), value: Option<u64>) {
-        let Some(written) = self.written.get(&address).filter(|written| written.thread != thread) else { return };
-        let shares_lock = self
-            .holding
-            .get(&thread)
-            .is_some_and(|holding| holding.iter().any(|object| written.holding.contains(object)));
-        if shares_lock && value.is_some_and(is_pointer) {
-            self.pairs.insert((written.pc, pc));
-        } else if shares_lock {
+    /// Who wrote what a thread reads from an address, if that was another and both hold a lock.
+    fn given(&self, thread: Thread, address: u64) -> Option<&Written> {
+        let written = self.written.get(&address).filter(|written| written.thread != thread)?;
+        let holding = self.holding.get(&thread)?;
+        holding.iter().any(|object| written.holding.contains(object)).then_some(written)
+    }
+
+    fn has_read_pointer(&mut self, thread: Thread, (pc, address): (u64, u64), value: Option<u64>) {
+        let Some(writer) = self.given(thread, address).map(|written| written.pc) else { return };
+        if value.is_some_and(is_pointer) {
+            self.pairs.insert((writer, pc));
+        } else {
             self.doubted.insert(pc);
         }
     }
+
+    fn has_read_flag(&mut self, thread: Thread, (pc, access): (u64, &Access), value: Option<u64>) {
+        let Some(value) = value else { return self.flags.doubt(pc) };
+        if let Some(written) = self.given(thread, access.address) {
+            // Of different sizes, the rest was what it is now.
+            let (of_write, of_read) = (mask_of(written.size), mask_of(access.size));
+            let old = written.old.map(|old| (old & of_write | value & !of_write) & of_read);
+            let writer = written.pc;
+            match old {
+                Some(old) => self.flags.has_taken(pc, Taken { writer, old, new: value }),
+                None => self.flags.doubt(pc),
+            }
+        }
+        self.flags.has_read(thread, Read { pc, address: access.address, value });
+    }
+}
+
+/// The bits of a number of so many bytes.
+fn mask_of(size: u32) -> u64 {
+    1_u64.checked_shl(8 * size).map_or(u64::MAX, |end| end - 1)
 }
 
 impl Listener for HandOverCheck {
@@ -87,36 +129,52 @@ impl Listener for HandOverCheck {
     }
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
-        let (pc, reads, writes) = self.sites[access.site.0 as usize];
-        if access.kind.reads() && reads {
-            let value = values.before.and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-            self.has_read(thread, (pc, access.address), value);
+        let Role { pc, reads_pointers, reads_flags, writes } = self.sites[access.site.0 as usize];
+        let old = values.before.filter(|bytes| bytes.len() <= POINTER_SIZE as usize).map(number_of);
+        if access.kind.reads() && reads_pointers {
+            let value = old.filter(|_| u64::from(access.size) == POINTER_SIZE);
+            self.has_read_pointer(thread, (pc, access.address), value);
+        }
+        if access.kind.reads() && reads_flags {
+            self.has_read_flag(thread, (pc, access), old);
         }
         if access.kind.writes() && writes {
             let holding = self.holding.entry(thread).or_default().clone();
-            self.written.insert(access.address, Written { pc, thread, holding });
+            self.written.insert(access.address, Written { pc, thread, holding, old, size: access.size });
         }
     }
 
     fn event(&mut self, thread: Thread, event: &Event) {
         match *event {
-            Event::Locked { object, .. } => Arc::make_mut(self.holding.entry(thread).or_default()).push(object),
-            Event::Unlocked { object, .. } => {
+            Event::Locked { object, .. } => {
+                self.flags.locked(thread, object);
+                Arc::make_mut(self.holding.entry(thread).or_default()).push(object);
+            }
+            Event::Unlocked { object, site } => {
+                self.flags.unlocked(thread, object, site);
                 let holding = self.holding.entry(thread).or_default();
                 if let Some(position) = holding.iter().rposition(|held| *held == object) {
                     Arc::make_mut(holding).remove(position);
                 }
             }
             Event::Allocated { address, size, .. } => self.forget_in(address..address.saturating_add(size)),
-            Event::Ended => drop(self.holding.remove(&thread)),
+            Event::Ended => {
+                self.flags.ended(thread);
+                self.holding.remove(&thread);
+            }
             _ => {}
         }
     }
 
     fn site(&mut self, site: Site, pc: u64) {
         let length = self.sites.len().max(site.0 as usize + 1);
-        self.sites.resize(length, (0, false, false));
-        let HandOvers { readers, writers } = &self.hand_overs;
-        self.sites[site.0 as usize] = (pc, readers.contains(&pc), writers.contains(&pc));
+        self.sites.resize(length, Role::default());
+        let HandOvers { readers, writers, flags } = &self.hand_overs;
+        self.sites[site.0 as usize] = Role {
+            pc,
+            reads_pointers: readers.contains(&pc),
+            reads_flags: flags.readers.contains(&pc),
+            writes: writers.contains(&pc) || flags.writers.contains(&pc),
+        };
     }
 }

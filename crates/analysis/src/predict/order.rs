@@ -1,7 +1,7 @@
 //! Which deeds must come before which: what synchronisation orders, whatever the schedule.
 //!
 //! Locks exclude, but order nothing. Where a thread reads a pointer in a critical section that another wrote in one of
-//! the same lock, as with a queue, what it does next depends on that.
+//! the same lock, as with a queue, what it does next depends on that. So it does where it reads a flag that it would have waited for.
 
 use super::deeds::{Circumstances, Happening, Held, follow};
 use crate::races::blocks::Blocks;
@@ -26,9 +26,10 @@ pub struct Order {
     passed: FxHashMap<u64, Passed>,
 }
 
-/// Who wrote last, in which critical sections, and what it had seen.
+/// Who wrote last, by which instruction, in which critical sections, and what it had seen.
 pub struct LastWrite {
     pub thread: Thread,
+    pub pc: u64,
     pub circumstances: Arc<Circumstances>,
     pub moment: Moment,
 }
@@ -36,7 +37,7 @@ pub struct LastWrite {
 impl LastWrite {
     /// Another write has come.
     pub fn follow(&mut self, write: &Happening, seen: &Seen) {
-        self.thread = write.thread;
+        (self.thread, self.pc) = (write.thread, write.pc);
         follow(&mut self.circumstances, &write.circumstances);
         (self.moment.owner, self.moment.tick) = (write.slot, write.tick);
         self.moment.seen.clone_from(seen);
@@ -95,8 +96,8 @@ impl Order {
             Some(last) => last.follow(write, seen),
             None => {
                 let moment = Moment { owner: write.slot, tick: write.tick, seen: seen.clone() };
-                let (thread, circumstances) = (write.thread, write.circumstances.clone());
-                *last = Some(LastWrite { thread, circumstances, moment });
+                let (thread, pc, circumstances) = (write.thread, write.pc, write.circumstances.clone());
+                *last = Some(LastWrite { thread, pc, circumstances, moment });
             }
         }
     }
@@ -137,7 +138,7 @@ impl Order {
         }
     }
 
-    /// A read of a pointer that another thread wrote: a dependence, if both were in critical sections of one lock.
+    /// A read of a pointer or a flag that another thread wrote: a dependence, if both were in critical sections of one lock.
     pub fn depend(&mut self, slot: Slot, locks: &[Held], write: &LastWrite) {
         let shares_lock = |held: &Held| write.circumstances.locks.iter().any(|other| other.object == held.object);
         if locks.iter().any(shares_lock) {

@@ -26,7 +26,7 @@ pub fn has_null(bytes: &[u8]) -> bool {
 
 /// The number that up to eight bytes stand for.
 #[inline]
-fn number_of(bytes: &[u8]) -> u64 {
+pub fn number_of(bytes: &[u8]) -> u64 {
     match *bytes {
         [byte] => u64::from(byte),
         [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),

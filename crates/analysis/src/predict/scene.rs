@@ -3,9 +3,10 @@
 use super::deeds::{Happening, excludes_any};
 use super::found::{Collected, Kind, Suspicion};
 use super::locations::{Location, Null, Touch};
-use super::order::Order;
+use super::order::{LastWrite, Order};
 use super::parts::{POINTER_SIZE, Part};
 use super::uses::is_pointer;
+use crate::races::Flags;
 use rustc_hash::FxHashMap;
 use trace::stream::Thread;
 
@@ -14,6 +15,7 @@ pub struct Scene<'a> {
     pub order: &'a mut Order,
     pub collected: &'a mut Collected,
     pub released: &'a FxHashMap<u64, Thread>,
+    pub flags: &'a Flags,
 }
 
 impl Scene<'_> {
@@ -25,11 +27,16 @@ impl Scene<'_> {
         } else {
             self.double_free(location, part, read);
         }
+        let Some(write) = location.last_write.as_ref().filter(|write| write.thread != read.thread) else { return };
         // Numbers under a lock are read for many reasons; a pointer is read for what it points to.
-        let is_pointer = part.before.is_some_and(is_pointer);
-        if let Some(write) = location.last_write.as_ref().filter(|write| is_pointer && write.thread != read.thread) {
+        if part.before.is_some_and(is_pointer) || self.is_awaited(write, read) {
             self.order.depend(read.slot, read.locks(), write);
         }
+    }
+
+    /// Whether the reader would have waited for a flag, if it had not been written.
+    fn is_awaited(&self, write: &LastWrite, read: &Happening) -> bool {
+        self.flags.readers.contains(&read.pc) && self.flags.writers.contains(&write.pc)
     }
 
     /// Only another thread has initialised what is read, and nothing makes the reader wait for that.

@@ -16,6 +16,7 @@
 
 mod cells;
 pub mod epoch;
+pub mod flags;
 pub mod hand_overs;
 mod intake;
 pub mod readers;
@@ -65,7 +66,7 @@ pub struct Sieved {
     pub atomics: SyncMemory,
     /// How many accesses were to memory that was not watched, since there was too much of it.
     pub unwatched: u64,
-    /// Instructions that may hand pointers over under locks.
+    /// Instructions that may hand pointers over under locks, and those that may have to do with flags.
     pub hand_overs: HandOvers,
 }
 
@@ -221,17 +222,19 @@ impl Sieve {
         self.hatches.is_handing(access) && self.orders[access.site.0 as usize]
     }
 
-    /// A thread that holds a lock reads or writes what may be a pointer.
+    /// A thread that holds a lock reads or writes what may be a pointer or a flag.
     fn hand_over(&mut self, access: &Access) {
         self.know(access.address, access.size);
         let (slot, site) = (self.now.slot, access.site.0 as usize);
-        let [first, second] = [0, 1].map(|next| (access.address >> 2) + next);
+        let granule = access.address / GRANULE_SIZE;
+        let first = cells_of_granule(granule).start;
         if !self.cells.is_watched(first) {
             return;
         }
         let number = self.cells.get(first).hatch_number();
         if access.kind == AccessKind::Read {
-            if let Some(moment) = number.and_then(|number| self.hatches.take(number, site)) {
+            let taken = number.and_then(|number| self.hatches.take(number, site, access.address));
+            if let Some(moment) = taken {
                 self.threads.at(slot).acquire(&Passed::One(moment.clone()));
             }
             return;
@@ -239,10 +242,10 @@ impl Sieve {
         if !self.hatches.gives(site) {
             return;
         }
-        let Some(number) = number.or_else(|| self.open_hatch([first, second])) else { return };
+        let Some(number) = number.or_else(|| self.open_hatch([first, first + 1])) else { return };
         // What the thread does from now on is not handed over, so another epoch begins.
         let moment = self.hatches.orders().then(|| self.threads.at(slot).release());
-        self.hatches.give(number, site, moment);
+        self.hatches.give(number, site, (access.address, moment));
         self.enter(slot);
     }
 
@@ -566,8 +569,8 @@ impl Listener for Sieve {
                 self.hatches.ended(thread);
             }
             Event::Joined { other } => self.threads.join(slot, other),
-            Event::Locked { object, .. } if !self.locks_order => self.hatches.locked(thread, object),
-            Event::Unlocked { object, .. } if !self.locks_order => self.hatches.unlocked(thread, object),
+            Event::Locked { object, site, .. } if !self.locks_order => self.hatches.locked(thread, object, site),
+            Event::Unlocked { object, site } if !self.locks_order => self.hatches.unlocked(thread, object, site),
             Event::Locked { object, mode, .. } => {
                 self.acquired(slot, object, mode);
                 self.threads.at(slot).locks.take(0, object, mode);

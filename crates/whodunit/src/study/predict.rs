@@ -7,7 +7,7 @@ use analysis::predict::{
     UseSeeker,
 };
 use analysis::races::sampling::samples;
-use analysis::races::{HandOvers, Sieved};
+use analysis::races::{Flags, HandOvers, Sieved};
 use engine::{Chosen, Sparing, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -29,6 +29,8 @@ pub struct Known {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Subject {
     pub explored: Explored,
+    /// Instructions that have to do with flags: what they did was an order to the sieve.
+    pub flags: Flags,
     pub known: Known,
     pub method: Method,
     /// So many bytes of contended memory are watched at a time.
@@ -60,8 +62,8 @@ impl Extent {
             Extent::Samples => (samples().collect(), BTreeSet::new(), FEW_STRIPS),
             Extent::Strips(strips) => (BTreeSet::new(), strips, 0),
         };
-        let handing = trusted.iter().flat_map(|trusted| trusted.readers.union(&trusted.writers));
-        let steady = classes.atomic.iter().chain(handing).copied().collect();
+        let handing = trusted.map(HandOvers::instructions).unwrap_or_default();
+        let steady = classes.atomic.union(&handing).copied().collect();
         let steady_code = classes.atomic_code.clone();
         Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code })
     }
@@ -88,7 +90,7 @@ pub fn first_pass(known: Known, trusted: Option<HandOvers>, extent: Extent) -> (
     (student, sparing)
 }
 
-/// Which of these instructions hand over nothing but pointers: they are all that has to be told.
+/// Which of these instructions hand over nothing but pointers, or flags: they are all that has to be told.
 pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
     let check = HandOverCheck::new(hand_overs);
     let instructions = check.instructions();
@@ -105,10 +107,11 @@ pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, O
 
 /// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone.
 pub fn predict(subject: Subject) -> (impl Student, Chosen) {
-    let Subject { explored, known: Known { classes, libraries }, method, watched } = subject;
+    let Subject { explored, flags, known: Known { classes, libraries }, method, watched } = subject;
     let instructions = explored.contended.instructions.clone();
     let others = Wanted { targets: true, ..Wanted::COUNTS };
-    let detector = Detector::new(explored, classes.classify(), libraries).by(method).watching(watched);
+    let detector = Detector::new(explored, classes.classify(), libraries).trusting(flags);
+    let detector = detector.by(method).watching(watched);
     let student = Once::new(detector, |detector: Detector| json!(detector.into_predicted()));
     (student, Chosen { instructions, others })
 }

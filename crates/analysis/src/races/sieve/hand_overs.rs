@@ -1,13 +1,14 @@
 //! What threads hand to each other under locks: who reads a pointer under a lock that its writer held, as with a queue, depends on
-//! all that the writer did before.
+//! all that the writer did before. So does who reads a [flag](super::flags) that it would have waited for otherwise.
 //!
 //! The stream has no values here. So a first sieve only notes which instructions read and write what has the size of a pointer in
-//! this way. A [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them read nothing but pointers, and to a second
-//! sieve these order what follows.
+//! this way, and what may be a flag. A [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them read nothing but pointers,
+//! or flags, and to a second sieve these order what follows: if what was given and what is taken have the same address.
 
 use super::super::clock::Moment;
 use super::super::shadow::GRANULE_SIZE;
 use super::cells::Cell;
+use super::flags::{FlagSeeker, Flags};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,11 +27,24 @@ pub struct HandOvers {
     pub readers: BTreeSet<u64>,
     /// They wrote what may be such things under locks.
     pub writers: BTreeSet<u64>,
+    /// Others, or the same, that have to do with flags.
+    pub flags: Flags,
+}
+
+impl HandOvers {
+    pub fn is_empty(&self) -> bool {
+        self.readers.is_empty() && self.flags.readers.is_empty()
+    }
+
+    pub fn instructions(&self) -> BTreeSet<u64> {
+        self.readers.union(&self.writers).copied().chain(self.flags.instructions()).collect()
+    }
 }
 
 /// Who wrote last, holding which locks, and what it had done by then.
 pub struct Given {
     pub thread: Thread,
+    address: u64,
     holding: Holding,
     /// Nothing while it is only looked who gives and takes.
     moment: Option<Moment>,
@@ -68,6 +82,9 @@ pub struct Hatches {
     /// Of each site, whether it takes or gives: whether it has been seen to, or is trusted to.
     takes: Vec<bool>,
     gives: Vec<bool>,
+    /// Whether it is trusted to have to do with flags, of whatever size.
+    flags: Vec<bool>,
+    seeker: FlagSeeker,
     /// By thread.
     holding: Vec<Holding>,
     /// The thread that is running, and whether it holds a lock.
@@ -92,21 +109,30 @@ impl Hatches {
         let length = self.takes.len().max(site + 1);
         self.takes.resize(length, false);
         self.gives.resize(length, false);
-        if let Seeking::Only(HandOvers { readers, writers }) = &self.seeking {
-            self.takes[site] = readers.contains(&pc);
-            self.gives[site] = writers.contains(&pc);
+        self.flags.resize(length, false);
+        if let Seeking::Only(HandOvers { readers, writers, flags }) = &self.seeking {
+            self.takes[site] = readers.contains(&pc) || flags.readers.contains(&pc);
+            self.gives[site] = writers.contains(&pc) || flags.writers.contains(&pc);
+            self.flags[site] = flags.readers.contains(&pc) || flags.writers.contains(&pc);
         }
     }
 
-    pub fn locked(&mut self, thread: Thread, object: u64) {
-        if !matches!(self.seeking, Seeking::Off) {
-            let length = self.holding.len().max(thread as usize + 1);
-            self.holding.resize_with(length, Holding::default);
-            Arc::make_mut(&mut self.holding[thread as usize]).push(object);
+    /// A thread has taken a lock, by a call with this return address.
+    pub fn locked(&mut self, thread: Thread, object: u64, call: u64) {
+        if matches!(self.seeking, Seeking::Off) {
+            return;
         }
+        let length = self.holding.len().max(thread as usize + 1);
+        self.holding.resize_with(length, Holding::default);
+        let holding = Arc::make_mut(&mut self.holding[thread as usize]);
+        if matches!(self.seeking, Seeking::Any) {
+            self.seeker.locked(thread, (object, call), holding.is_empty());
+        }
+        holding.push(object);
     }
 
-    pub fn unlocked(&mut self, thread: Thread, object: u64) {
+    pub fn unlocked(&mut self, thread: Thread, object: u64, call: u64) {
+        self.seeker.unlocked(thread, object, call);
         let Some(holding) = self.holding.get_mut(thread as usize) else { return };
         if let Some(position) = holding.iter().rposition(|held| *held == object) {
             Arc::make_mut(holding).remove(position);
@@ -129,20 +155,45 @@ impl Hatches {
         self.is_holding
     }
 
+    /// Whether it is to be looked for instructions that may have to do with flags, while the running thread holds a lock.
+    #[inline]
+    pub fn is_heeding(&self) -> bool {
+        self.is_holding && matches!(self.seeking, Seeking::Any)
+    }
+
+    /// The program's own code accesses what may be a flag.
+    #[inline]
+    pub fn heed(&mut self, access: &Access) {
+        let (site, granule) = (access.site.0, access.address / GRANULE_SIZE);
+        match access.kind {
+            _ if !is_in_granule(access) => {}
+            AccessKind::Read => self.seeker.read(self.running, site, granule),
+            AccessKind::Write | AccessKind::Update => self.seeker.written(site, granule),
+            AccessKind::Atomic => {}
+        }
+    }
+
     /// Whether an access may give or take something.
     #[inline]
     pub fn is_handing(&self, access: &Access) -> bool {
-        self.is_holding
-            && matches!(access.kind, AccessKind::Read | AccessKind::Write)
-            && u64::from(access.size) == GRANULE_SIZE
-            && access.address.is_multiple_of(GRANULE_SIZE)
+        if !self.is_holding {
+            return false;
+        }
+        let is_pointer = u64::from(access.size) == GRANULE_SIZE && access.address.is_multiple_of(GRANULE_SIZE);
+        match access.kind {
+            AccessKind::Read | AccessKind::Write if is_pointer => true,
+            AccessKind::Read | AccessKind::Write | AccessKind::Update => {
+                self.flags[access.site.0 as usize] && is_in_granule(access)
+            }
+            AccessKind::Atomic => false,
+        }
     }
 
-    /// What the running thread takes by a read, if another has given it.
-    pub fn take(&mut self, number: u32, site: usize) -> Option<&Moment> {
+    /// What the running thread takes by a read from an address, if another has given it there.
+    pub fn take(&mut self, number: u32, site: usize, address: u64) -> Option<&Moment> {
         let given = self.hatches[number as usize].given.as_ref()?;
         let holding = self.holding.get(self.running as usize)?;
-        if given.thread == self.running || !given.shares_lock(holding) {
+        if given.thread == self.running || given.address != address || !given.shares_lock(holding) {
             return None;
         }
         if matches!(self.seeking, Seeking::Any) {
@@ -161,11 +212,11 @@ impl Hatches {
         matches!(self.seeking, Seeking::Only(_))
     }
 
-    /// The running thread has written what others may take.
-    pub fn give(&mut self, number: u32, site: usize, moment: Option<Moment>) {
+    /// The running thread has written to an address what others may take.
+    pub fn give(&mut self, number: u32, site: usize, (address, moment): (u64, Option<Moment>)) {
         self.gives[site] = true;
         let holding = self.holding.get(self.running as usize).cloned().unwrap_or_default();
-        self.hatches[number as usize].given = Some(Given { thread: self.running, holding, moment });
+        self.hatches[number as usize].given = Some(Given { thread: self.running, address, holding, moment });
     }
 
     /// The number of a new one, unless there are too many.
@@ -203,6 +254,11 @@ impl Hatches {
         };
         let readers: BTreeSet<u64> = pcs(&self.takes);
         let writers = if readers.is_empty() { BTreeSet::new() } else { pcs(&self.gives) };
-        HandOvers { readers, writers }
+        HandOvers { readers, writers, flags: self.seeker.into_flags(place) }
     }
+}
+
+#[inline]
+fn is_in_granule(access: &Access) -> bool {
+    access.address % GRANULE_SIZE + u64::from(access.size) <= GRANULE_SIZE
 }

@@ -97,10 +97,19 @@ impl Sieve {
 
     #[inline]
     pub(super) fn access(&mut self, access: &Access) {
+        self.heed(access);
         match self.share(access) {
             Share::All => self.access_all(access),
             Share::Some => self.access_some(access),
             Share::Nothing => {}
+        }
+    }
+
+    /// A thread that holds a lock accesses what may be a flag.
+    #[inline]
+    fn heed(&mut self, access: &Access) {
+        if self.hatches.is_heeding() && self.orders[access.site.0 as usize] {
+            self.hatches.heed(access);
         }
     }
 
