@@ -2,10 +2,11 @@
 //! for, so that a third pass need only look at these, and what threads wait for in loops.
 
 use super::Libraries;
+use crate::races::blocks::Blocks;
 use crate::races::shapes::{Concern, Shapes};
 use crate::races::sites::{SiteClass, Sites};
 use crate::races::surveying::{Picky, Surveying};
-use crate::races::suspects::Filter;
+use crate::races::suspects::{Filter, Placed};
 use crate::races::threads::Threads;
 use crate::races::{Classify, Sieve, Sieved, Survey, Surveyed, Suspects};
 use serde::{Deserialize, Serialize};
@@ -74,7 +75,9 @@ pub struct Touching {
     libraries: Libraries,
     threads: Threads,
     shapes: Shapes,
+    blocks: Blocks,
     memory: Option<Suspects>,
+    placed: Placed,
     atomics: Suspects,
     unwatched: u64,
     /// Both, and a little more.
@@ -94,7 +97,9 @@ impl Touching {
             libraries,
             threads: Threads::default(),
             shapes: Shapes::default(),
+            blocks: Blocks::default(),
             memory: sieved.suspects,
+            placed: sieved.placed,
             atomics,
             unwatched: sieved.unwatched,
             wanted,
@@ -118,11 +123,13 @@ impl Touching {
         if self.sites.class(access.site) == SiteClass::Ignored {
             return;
         }
-        // A filter is wrong now and then. For an instruction that goes over much memory, that would be enough to have it told for good.
-        let is_among = |granules: &Suspects| granules.within(access.address, u64::from(access.size)).next().is_some();
+        // A filter is wrong now and then, and memory may have been something else when threads contended for it. For an instruction that goes
+        // over much memory, that would be enough to have it told for good.
+        let (address, size) = (access.address, u64::from(access.size));
+        let is_contended = self.memory.is_none() || self.placed.any_within(&self.blocks, address, size);
         // What libraries do to their atomics orders nothing.
-        let is_atomic = || is_among(&self.atomics) && !self.is_in_library(access.site);
-        self.touched[index] = self.memory.as_ref().is_none_or(is_among) || is_atomic();
+        let is_atomic = || self.atomics.within(address, size).next().is_some() && !self.is_in_library(access.site);
+        self.touched[index] = is_contended || is_atomic();
     }
 }
 
@@ -166,6 +173,9 @@ impl Listener for Touching {
             Event::Created { child } => self.threads.create(slot, child),
             Event::Ended => self.threads.end(slot, thread),
             Event::Joined { other } => self.threads.join(slot, other),
+            Event::Allocated { address, size, .. } => drop(self.blocks.allocate(address, size)),
+            Event::Freed { address, .. } => drop(self.blocks.free(address)),
+            Event::Mapped { address, size } => self.blocks.forget_in(address..address.saturating_add(size)),
             _ => {}
         }
     }

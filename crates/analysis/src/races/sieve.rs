@@ -32,7 +32,7 @@ use super::sampling::{FEW_STRIPS, Sampling};
 use super::shadow::{GRANULE_SIZE, granules};
 use super::shapes::Shapes;
 use super::sites::{Classify, SiteClass, Sites};
-use super::suspects::Suspects;
+use super::suspects::{Placed, Suspected, Suspects};
 use super::threads::Threads;
 use crate::predict::Libraries;
 use cells::{
@@ -42,7 +42,6 @@ use cells::{
 use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
 use hand_overs::{HandOvers, Hatches};
 use readers::Readers;
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -62,6 +61,8 @@ const LOCK_WORDS: usize = 1024;
 pub struct Sieved {
     /// Nothing if there were too many threads at once: then everything may race.
     pub suspects: Option<Suspects>,
+    /// The same by blocks, of a sieve without locks.
+    pub placed: Placed,
     /// What locked instructions, atomic sites and the kernel's waiting calls access.
     pub atomics: SyncMemory,
     /// How many accesses were to memory that was not watched, since there was too much of it.
@@ -100,7 +101,7 @@ pub struct Sieve {
     hatches: Hatches,
     objects: Objects,
     blocks: Blocks,
-    suspects: FxHashSet<u64>,
+    suspects: Suspected,
     atomics: SyncMemory,
     has_given_up: bool,
     /// Which part of memory is looked at, if not all.
@@ -125,7 +126,7 @@ impl Sieve {
             hatches: Hatches::default(),
             objects: Objects::default(),
             blocks: Blocks::default(),
-            suspects: FxHashSet::default(),
+            suspects: Suspected::default(),
             atomics: SyncMemory::default(),
             has_given_up: false,
             sampling: None,
@@ -136,7 +137,8 @@ impl Sieve {
     /// at most.
     pub fn without_locks(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
         let cells = Cells::new(usize::try_from(most_memory / CHUNK_SIZE).unwrap_or(usize::MAX));
-        Sieve { locks_order: false, libraries, cells, hatches: Hatches::seeking(), ..Sieve::new(classify) }
+        let (hatches, suspects) = (Hatches::seeking(), Suspected::placed());
+        Sieve { locks_order: false, libraries, cells, hatches, suspects, ..Sieve::new(classify) }
     }
 
     /// Looks at [a part](super::sampling) of the memory that instructions go over.
@@ -161,9 +163,10 @@ impl Sieve {
 
     pub fn into_sieved(self) -> Sieved {
         let knows_all = !self.has_given_up && self.threads.unwatched() == 0;
-        let suspects = knows_all.then(|| Suspects::new(self.suspects));
+        let (suspects, placed) = self.suspects.into_suspects();
+        let suspects = knows_all.then_some(suspects);
         let hand_overs = self.hatches.into_hand_overs(|site| self.sites.place(site).0);
-        Sieved { suspects, atomics: self.atomics, unwatched: self.cells.unwatched(), hand_overs }
+        Sieved { suspects, placed, atomics: self.atomics, unwatched: self.cells.unwatched(), hand_overs }
     }
 
     /// The thread's slot. Nothing if there are too many.
@@ -312,7 +315,7 @@ impl Sieve {
                     State::Sync(sync) => {
                         is_sync = true;
                         if bytes_of(cell, span) & !self.sync[sync.number as usize].mask() != 0 {
-                            self.suspects.insert(granule_of(cell));
+                            self.suspects.insert(granule_of(cell), &self.blocks);
                         }
                         continue;
                     }
@@ -323,7 +326,7 @@ impl Sieve {
                         *word = new.0;
                     }
                     None => {
-                        self.suspects.insert(granule_of(cell));
+                        self.suspects.insert(granule_of(cell), &self.blocks);
                         *word = Cell::SUSPECT.0;
                     }
                 }
@@ -373,7 +376,7 @@ impl Sieve {
                 let old = self.cells.get(cell);
                 let has_history = match old.state() {
                     State::Freed => {
-                        self.suspects.insert(granule);
+                        self.suspects.insert(granule, &self.blocks);
                         false
                     }
                     State::Sync(old) => old.has_history,
@@ -443,12 +446,12 @@ impl Sieve {
                 match known.state() {
                     State::Plain { written, readers } => {
                         if !(sight.covers(written) && self.readers.are_seen(readers, &sight)) {
-                            self.suspects.insert(granule_of(cell));
+                            self.suspects.insert_in(|| block.number, granule_of(cell));
                         }
                     }
                     State::Sync(sync) => {
                         if sync.has_history {
-                            self.suspects.insert(granule_of(cell));
+                            self.suspects.insert_in(|| block.number, granule_of(cell));
                         }
                         ended.push(sync.number);
                     }

@@ -1,8 +1,11 @@
 //! The granules that may race, as a [`Sieve`](super::Sieve) has found them, and a quick way to pass over all others.
 
 use super::bits::Bits;
+use super::blocks::Blocks;
 use super::shadow::{GRANULE_SIZE, bytes_between, granules};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Numbers of granules, in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -51,6 +54,54 @@ impl Suspects {
         let end = address.saturating_add(size);
         let granules = self.0[start..].iter().copied().take_while(move |granule| granule * GRANULE_SIZE < end);
         granules.map(move |granule| (granule, bytes_between(granule, address, end)))
+    }
+}
+
+/// Suspects by the number of the block that they were in; 0 for none. Elsewhere in the run, the same memory may be something else.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Placed(BTreeMap<u64, Suspects>);
+
+impl Placed {
+    /// Whether some of a range is suspect, in the blocks that there are.
+    pub fn any_within(&self, blocks: &Blocks, address: u64, size: u64) -> bool {
+        granules(address, size).any(|(granule, _)| {
+            let block = blocks.number_at(granule * GRANULE_SIZE).unwrap_or(0);
+            self.0.get(&block).is_some_and(|suspects| suspects.0.binary_search(&granule).is_ok())
+        })
+    }
+}
+
+/// Suspects as they are being found.
+#[derive(Default)]
+pub struct Suspected {
+    granules: FxHashSet<u64>,
+    /// The same by the block, if that is wanted.
+    placed: Option<BTreeMap<u64, FxHashSet<u64>>>,
+}
+
+impl Suspected {
+    /// With the blocks that they are in.
+    pub fn placed() -> Suspected {
+        Suspected { placed: Some(BTreeMap::new()), ..Suspected::default() }
+    }
+
+    pub fn insert(&mut self, granule: u64, blocks: &Blocks) {
+        let block = || blocks.number_at(granule * GRANULE_SIZE).unwrap_or(0);
+        self.insert_in(block, granule);
+    }
+
+    /// The same in a block that has just been given back.
+    pub fn insert_in(&mut self, block: impl FnOnce() -> u64, granule: u64) {
+        self.granules.insert(granule);
+        if let Some(placed) = &mut self.placed {
+            placed.entry(block()).or_default().insert(granule);
+        }
+    }
+
+    pub fn into_suspects(self) -> (Suspects, Placed) {
+        let placed = self.placed.into_iter().flatten();
+        let placed = placed.map(|(block, granules)| (block, Suspects::new(granules))).collect();
+        (Suspects::new(self.granules), Placed(placed))
     }
 }
 
