@@ -185,9 +185,8 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
         if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
-        let known_now = known.clone();
-        predicted =
-            passes.ask(Study::Predict(predict::Subject { explored, flags, known: known_now, method, watched }))?;
+        let subject = predict::Subject { explored, flags, known: known.clone(), method, watched };
+        predicted = passes.ask(Study::Predict(Box::new(subject)))?;
         let n_known = known.classes.atomic.len();
         known.classes.atomic.extend(atomic_sites(&predicted, names));
         if known.classes.atomic.len() == n_known {
@@ -245,11 +244,11 @@ fn sieve(
     trusted: Option<HandOvers>,
     extent: Extent,
 ) -> Result<FirstFound, Trouble> {
-    passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted, extent })
+    passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted: trusted.map(Box::new), extent })
 }
 
 fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved, extent: Extent) -> Result<Explored, Trouble> {
-    passes.ask(Study::Explore { sieved, known: known.clone(), extent })
+    passes.ask(Study::Explore { sieved: Box::new(sieved), known: known.clone(), extent })
 }
 
 /// What is known of code before anything has been replayed.

@@ -43,13 +43,13 @@ pub enum Study {
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
     /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers and flags over; or which may.
-    SieveWithoutLocks { known: predict::Known, trusted: Option<HandOvers>, extent: predict::Extent },
+    SieveWithoutLocks { known: predict::Known, trusted: Option<Box<HandOvers>>, extent: predict::Extent },
     /// Which of these instructions hand over nothing but pointers, or flags.
     CheckHandOvers(HandOvers),
     /// What predictions have to look at.
-    Explore { sieved: Sieved, known: predict::Known, extent: predict::Extent },
+    Explore { sieved: Box<Sieved>, known: predict::Known, extent: predict::Extent },
     /// Memory errors of other orders, given what an exploration found.
-    Predict(predict::Subject),
+    Predict(Box<predict::Subject>),
     /// What becomes of what these instructions read.
     Uses(Doubtful),
     /// Stacks, values and blocks of the accesses of races.
@@ -114,7 +114,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
         Study::SieveWithoutLocks { known, trusted, extent } => {
-            let (student, sparing) = predict::first_pass(known, trusted, extent);
+            let (student, sparing) = predict::first_pass(known, trusted.map(|trusted| *trusted), extent);
             Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
         }
         Study::CheckHandOvers(hand_overs) => {
@@ -122,11 +122,11 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }
         Study::Explore { sieved, known, extent } => {
-            let (student, sparing) = predict::explore(sieved, known, extent);
+            let (student, sparing) = predict::explore(*sieved, known, extent);
             Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
         }
         Study::Predict(subject) => {
-            let (student, chosen) = predict::predict(subject);
+            let (student, chosen) = predict::predict(*subject);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }
         Study::Uses(doubtful) => {

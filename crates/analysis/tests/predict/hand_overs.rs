@@ -58,7 +58,7 @@ struct RandomRun {
 }
 
 impl RandomRun {
-    fn new(seed: u64) -> Vec<(Thread, Does)> {
+    fn stream(seed: u64) -> Vec<(Thread, Does)> {
         let mut run = RandomRun { random: fastrand::Rng::with_seed(seed), memory: BTreeMap::new(), done: Vec::new() };
         for object in 0..run.random.u64(2..9) {
             let (thread, slot, object) = (run.random.u32(1..4), 8 * run.random.u64(0..3), OBJECT + 64 * object);
@@ -170,7 +170,7 @@ impl RandomRun {
 fn hand_overs_take_nothing_from_predictions() {
     let (mut less, mut by_flags) = (0, 0);
     for seed in 0..300 {
-        let stream = with_threads(&RandomRun::new(seed));
+        let stream = with_threads(&RandomRun::stream(seed));
         let flags = trusted(&stream).flags;
         let (all, by_hand_overs) = (explored(&stream), explored_by_hand_overs(&stream));
         assert!(by_hand_overs.contended.instructions.is_subset(&all.contended.instructions), "seed {seed}");
