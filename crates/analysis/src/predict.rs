@@ -58,4 +58,4 @@ pub use found::{Block, Kind, Predicted, Prediction};
 pub use hand_overs::HandOverCheck;
 pub use locations::MOST_WATCHED;
 pub use order::Order;
-pub use uses::{Doubtful, Lookup, UseSeeker, Used};
+pub use uses::{Doubtful, Lookup, MOST_TRIED, UseSeeker, Used};

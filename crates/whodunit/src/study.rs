@@ -23,7 +23,6 @@ use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::stream::{Detail, Role, Streaming};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use trace::Recording;
 use trace::stream::Listener;
@@ -130,8 +129,8 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }
         Study::Uses(doubtful) => {
-            let (student, chosen) = predict::uses(doubtful);
-            Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
+            let (student, chosen, sparing) = predict::uses(doubtful);
+            Box::new(Studying::new(student, functions, Detail::Values).of(chosen).spared(Some(sparing)))
         }
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
@@ -168,7 +167,7 @@ impl<S: Student> Studying<S> {
     fn new(student: S, functions: Functions, detail: Detail) -> Studying<S> {
         let Functions { marks, roles } = functions;
         // Where accesses are all that is told, it is of no concern that code without any has run.
-        let all_accesses = || Chosen { instructions: BTreeSet::new(), others: Wanted::ADDRESSES };
+        let all_accesses = || Chosen { others: Wanted::ADDRESSES, ..Chosen::default() };
         let chosen = (detail == Detail::Accesses).then(all_accesses);
         Studying { streaming: Streaming::new(student, roles, detail), marks, chosen, sparing: None }
     }

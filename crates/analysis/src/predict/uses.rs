@@ -89,7 +89,7 @@ impl Doubtful {
 }
 
 /// After so many values of which nothing has become, nothing is expected of an instruction any longer.
-const MOST_TRIED: u32 = 1 << 14;
+pub const MOST_TRIED: u32 = 1 << 14;
 
 /// Instructions of which something has to be found out, and how many values of each have been tried.
 #[derive(Default)]

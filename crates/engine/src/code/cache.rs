@@ -11,6 +11,7 @@ mod meaning;
 use crate::code::assembler::Assembler;
 use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
+use crate::code::observe::quiet::QuietFunctions;
 use crate::code::observe::sparing::{Spared, Sparing};
 use crate::code::observe::wishes::Wishes;
 use crate::code::observe::{Catalogue, Chosen, Marks, Wanted};
@@ -87,6 +88,8 @@ pub struct CodeCache {
     marks: Marks,
     /// The instructions that more is wanted of than of others.
     chosen: Option<Chosen>,
+    /// Functions whose calls are not told.
+    quiet: QuietFunctions,
     /// What becomes of records, if not all of them are told.
     spared: Option<Spared>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
@@ -167,6 +170,7 @@ impl CodeCache {
             catalogue: None,
             marks: Marks::new(),
             chosen: None,
+            quiet: QuietFunctions::default(),
             spared: None,
             single_steps: false,
             intercepts: false,
@@ -217,7 +221,7 @@ impl CodeCache {
     /// What is wanted of which instructions, if anything is.
     pub(super) fn wishes(&self) -> Option<Wishes<'_>> {
         let wanted = self.catalogue.as_ref()?.wanted;
-        Some(Wishes { wanted, marks: &self.marks, chosen: self.chosen.as_ref() })
+        Some(Wishes { wanted, marks: &self.marks, chosen: self.chosen.as_ref(), quiet: &self.quiet })
     }
 
     /// Keeps the guest to the processor that it is shown.
@@ -533,6 +537,7 @@ impl CodeCache {
             self.heat.forget(&range);
             self.spared.iter_mut().for_each(|spared| spared.forget(&range));
             self.hot_paths.forget(&range);
+            self.quiet.forget();
             self.approaches.clear();
             self.kept_steps.clear();
         }

@@ -11,6 +11,7 @@
 pub mod irregular;
 mod moves;
 pub mod plan;
+pub mod quiet;
 pub mod sparing;
 pub mod wishes;
 
@@ -45,6 +46,8 @@ pub struct Chosen {
     pub instructions: BTreeSet<u64>,
     /// What is wanted of the others.
     pub others: Wanted,
+    /// Calls of [functions in which nothing is told](quiet) are not wanted.
+    pub spares_calls: bool,
 }
 
 /// Where registers are written down too, before the instruction runs.

@@ -75,7 +75,10 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
         stop_at != Some(instruction.ip())
             && !cache.is_place(instruction.ip())
             && cache.beyond.as_ref().is_none_or(|beyond| beyond.knows(instruction))
-            && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
+            && cut.as_mut().is_none_or(|cut| {
+                cut.wishes.quiet.meet(code, cut.wishes, instruction);
+                cut.admits(instruction)
+            })
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let is_free = stop_at.is_none() && !cache.single_steps && !cache.is_anonymous();

@@ -3,6 +3,7 @@
 use super::step::{Outcome, STEPPED, Step};
 use super::{Access, Around, Batch, Consumer, Elements, EventKind, Observer};
 use crate::code::observe::plan::Plan;
+use crate::code::observe::quiet::QuietFunctions;
 use crate::code::observe::wishes::Wishes;
 use crate::code::observe::{Catalogue, Marks, RecordFacts, Wanted};
 use crate::context;
@@ -17,8 +18,11 @@ const FS_BASE: u64 = 0x7000;
 /// A catalogue with the one unit that `bytes` make at 0x1000, and its plan.
 fn unit(bytes: &[u8], wanted: Wanted) -> (Catalogue, Plan) {
     let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-    let plan =
-        Plan::new(&mut InstructionInfoFactory::new(), &path, Wishes { wanted, marks: &Marks::new(), chosen: None });
+    let plan = Plan::new(
+        &mut InstructionInfoFactory::new(),
+        &path,
+        Wishes { wanted, marks: &Marks::new(), chosen: None, quiet: &QuietFunctions::default() },
+    );
     let mut catalogue = Catalogue::new(wanted);
     catalogue.add_unit(plan.facts.clone());
     (catalogue, plan)
@@ -133,7 +137,7 @@ fn the_fs_base_is_that_of_the_moment() {
     let plan = Plan::new(
         &mut InstructionInfoFactory::new(),
         &path,
-        Wishes { wanted: Wanted::ADDRESSES, marks: &Marks::new(), chosen: None },
+        Wishes { wanted: Wanted::ADDRESSES, marks: &Marks::new(), chosen: None, quiet: &QuietFunctions::default() },
     );
     let load = record(&mut catalogue, 1, 1, 0x1009);
     let unit = catalogue.add_unit(plan.facts);

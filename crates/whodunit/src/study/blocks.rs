@@ -2,7 +2,7 @@
 
 use super::Student;
 use crate::naming::{Block, Blocks};
-use engine::{Chosen, Wanted};
+use engine::Chosen;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ struct Asked {
 pub fn accesses_of(questions: &[Question]) -> Chosen {
     let before = questions.iter().filter_map(|question| question.since).map(|since| since.pc);
     let instructions = questions.iter().map(|question| question.pc).chain(before).collect();
-    Chosen { instructions, others: Wanted::default() }
+    Chosen { instructions, ..Chosen::default() }
 }
 
 pub struct BlocksAt {

@@ -3,8 +3,8 @@
 use super::Student;
 use super::races::{Classes, Once};
 use analysis::predict::{
-    self, Detector, Doubtful, Exploration, Explored, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, Method,
-    UseSeeker,
+    self, Detector, Doubtful, Exploration, Explored, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, MOST_TRIED,
+    Method, UseSeeker,
 };
 use analysis::races::sampling::samples;
 use analysis::races::{Flags, HandOvers, Sieved};
@@ -95,7 +95,7 @@ pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
     let check = HandOverCheck::new(hand_overs);
     let instructions = check.instructions();
     let student = Once::new(check, |check: HandOverCheck| json!(check.into_trusted()));
-    (student, Chosen { instructions, others: Wanted::COUNTS })
+    (student, Chosen { instructions, others: Wanted::COUNTS, spares_calls: false })
 }
 
 pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, Option<Sparing>) {
@@ -113,13 +113,21 @@ pub fn predict(subject: Subject) -> (impl Student, Chosen) {
     let detector = Detector::new(explored, classes.classify(), libraries).trusting(flags);
     let detector = detector.by(method).watching(watched);
     let student = Once::new(detector, |detector: Detector| json!(detector.into_predicted()));
-    (student, Chosen { instructions, others })
+    (student, Chosen { instructions, others, spares_calls: true })
 }
 
 /// What becomes of what these instructions read: their values are needed, and where all others go.
-pub fn uses(doubtful: Doubtful) -> (impl Student, Chosen) {
+///
+/// What comes right behind one of them comes about as often as it does. Code that comes more often than so many values are tried is told now and then.
+pub fn uses(doubtful: Doubtful) -> (impl Student, Chosen, Sparing) {
     let instructions = doubtful.readers();
+    let sparing = Sparing {
+        known: (0..=u16::MAX).collect(),
+        patience: Some([MOST_TRIED; 2]),
+        steady: instructions.clone(),
+        ..Sparing::default()
+    };
     let seeker = UseSeeker::new(doubtful);
     let student = Once::new(seeker, |seeker: UseSeeker| json!(seeker.into_used()));
-    (student, Chosen { instructions, others: Wanted::ADDRESSES })
+    (student, Chosen { instructions, others: Wanted::ADDRESSES, spares_calls: false }, sparing)
 }

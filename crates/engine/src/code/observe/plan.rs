@@ -106,7 +106,7 @@ const UNFIT: u16 = 1 << 4 | 1 << 1;
 /// without anything to write down is a path by itself: it may be a loop.
 pub struct Cut<'a> {
     factory: InstructionInfoFactory,
-    wishes: Wishes<'a>,
+    pub wishes: Wishes<'a>,
     used: RegisterSet,
     is_first: bool,
     stands_alone: bool,
@@ -215,7 +215,8 @@ impl Planner<'_> {
             self.count_after(&mut after, repeat, &memory);
         }
         let (pc, next, kind) = (instruction.ip(), instruction.next_ip(), site_kind(instruction));
-        let target = if is_narrowed && kind == SiteKind::Jump { Target::Unknown } else { target };
+        let is_untold = is_narrowed && (kind == SiteKind::Jump || self.wishes.quiet.concern(instruction));
+        let target = if is_untold { Target::Unknown } else { target };
         plan.facts.sites.push(Site { pc, next, kind, target, repeat, fs_base, mark });
         if is_narrowed {
             // Where a call puts its return address is wanted with where it goes.
@@ -445,6 +446,7 @@ fn moving_access(memory: &[UsedMemory]) -> Option<usize> {
 mod tests {
     use super::super::Chosen;
     use super::*;
+    use crate::code::observe::quiet::QuietFunctions;
     use iced_x86::{Decoder, DecoderOptions};
 
     fn plan(bytes: &[u8]) -> Plan {
@@ -453,7 +455,11 @@ mod tests {
 
     fn plan_for(bytes: &[u8], wanted: Wanted) -> Plan {
         let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        Plan::new(&mut InstructionInfoFactory::new(), &path, Wishes { wanted, marks: &Marks::new(), chosen: None })
+        Plan::new(
+            &mut InstructionInfoFactory::new(),
+            &path,
+            Wishes { wanted, marks: &Marks::new(), chosen: None, quiet: &QuietFunctions::default() },
+        )
     }
 
     fn bases(plan: &Plan) -> Vec<(u16, i64)> {
@@ -533,10 +539,10 @@ mod tests {
         // mov rax, [rbx]; mov [rbx], rax; call +0
         let bytes = [0x48, 0x8b, 0x03, 0x48, 0x89, 0x03, 0xe8, 0, 0, 0, 0];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        let marks = Marks::new();
+        let (marks, quiet) = (Marks::new(), QuietFunctions::default());
         let others = Wanted { targets: true, ..Wanted::COUNTS };
-        let chosen = Chosen { instructions: [0x1003].into(), others };
-        let wishes = Wishes { wanted: Wanted::EVERYTHING, marks: &marks, chosen: Some(&chosen) };
+        let chosen = Chosen { instructions: [0x1003].into(), others, spares_calls: false };
+        let wishes = Wishes { wanted: Wanted::EVERYTHING, marks: &marks, chosen: Some(&chosen), quiet: &quiet };
         let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
         let told: Vec<(u16, bool)> =
             plan.facts.accesses.iter().map(|access| (access.instruction, access.is_push_or_pop)).collect();
@@ -551,9 +557,9 @@ mod tests {
         // add rax, rbx; jne -5; ret
         let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb, 0xc3];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        let marks = Marks::new();
-        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES };
-        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen) };
+        let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false };
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet };
         let admitted = |wishes| {
             let mut cut = Cut::new(wishes);
             path.iter().take_while(|instruction| cut.admits(instruction)).count()
@@ -567,9 +573,9 @@ mod tests {
         // add rax, rbx; jne -5
         let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        let marks = Marks::new();
-        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES };
-        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen) };
+        let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false };
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet };
         assert!(!wishes.concern(&path));
         assert!(Wishes { chosen: None, ..wishes }.concern(&path), "where all that runs is counted");
     }
@@ -578,8 +584,8 @@ mod tests {
     fn some_instructions_stand_alone() {
         let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
         let [nop, moves] = [decoder.decode(), decoder.decode()];
-        let unmarked = Marks::new();
-        let wishes = |wanted| Wishes { wanted, marks: &unmarked, chosen: None };
+        let (unmarked, quiet) = (Marks::new(), QuietFunctions::default());
+        let wishes = |wanted| Wishes { wanted, marks: &unmarked, chosen: None, quiet: &quiet };
         let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
         assert!(cut.admits(&nop) && !cut.admits(&moves), "not behind others");
         let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
@@ -594,7 +600,8 @@ mod tests {
         let bytes = [0x53, 0xc3];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let marks = Marks::from([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
-        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: None };
+        let quiet = QuietFunctions::default();
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: None, quiet: &quiet };
         let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
         assert_eq!(plan.before[0][..5], [7, 6, 2, 1, 4].map(Word::Register));
         assert_eq!(plan.facts.sites[0].mark, Some((Mark::Entry, 1)));

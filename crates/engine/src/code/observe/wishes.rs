@@ -1,5 +1,6 @@
 //! What is wanted of which instructions.
 
+use super::quiet::QuietFunctions;
 use super::{Chosen, Marks, SiteKind, Wanted, memory_used, site_kind};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic};
 
@@ -9,6 +10,7 @@ pub struct Wishes<'a> {
     pub wanted: Wanted,
     pub marks: &'a Marks,
     pub chosen: Option<&'a Chosen>,
+    pub quiet: &'a QuietFunctions,
 }
 
 impl Wishes<'_> {
@@ -16,7 +18,8 @@ impl Wishes<'_> {
         match self.chosen {
             Some(chosen) if !chosen.instructions.contains(&instruction.ip()) => {
                 let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
-                Wanted { targets: chosen.others.targets && is_call, ..chosen.others }
+                let targets = chosen.others.targets && is_call && !self.quiet.concern(instruction);
+                Wanted { targets, ..chosen.others }
             }
             _ => self.wanted,
         }

@@ -4,7 +4,7 @@
 mod assemble;
 mod features;
 mod generate;
-mod home;
+pub(in crate::code) mod home;
 mod limiting;
 mod listing;
 mod machine;
