@@ -241,7 +241,7 @@ fn three_pairs_lead_round_three_threads() {
     assert_eq!(found.pairs.map(|pair| written(all.key(pair))), ["R2-W3"; 3].map(str::to_owned));
     let threads = found.occurrences.map(|occurrence| occurrence.direction());
     assert_eq!(threads, [(1, 2), (2, 3), (3, 1)]);
-    assert_eq!(rings(&all, &failing, &[failing.clone()]), []);
+    assert_eq!(rings(&all, &failing, std::slice::from_ref(&failing)), []);
 }
 
 /// The same with code of each thread's own, the first thread's behind the others'.

@@ -38,7 +38,7 @@ pub enum Study {
     /// Which memory may race, and which is atomic.
     Sieve(races::Classes),
     /// Which memory threads wait for in loops, and what races of what a sieve has left if that is atomic.
-    SecondPass { sieved: Sieved, classes: races::Classes },
+    SecondPass { sieved: Box<Sieved>, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
     /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers and flags over; or which may.
@@ -106,7 +106,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         Study::Count => Box::new(Studying::new(count::Count::default(), functions, Detail::Accesses)),
         Study::Sieve(classes) => Box::new(Studying::new(races::sieve(classes), functions, Detail::Accesses)),
         Study::SecondPass { sieved, classes } => {
-            Box::new(Studying::new(races::second_pass(sieved, classes), functions, Detail::Accesses))
+            Box::new(Studying::new(races::second_pass(*sieved, classes), functions, Detail::Accesses))
         }
         Study::Races { suspects, surveyed, classes } => {
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))

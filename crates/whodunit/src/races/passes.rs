@@ -103,6 +103,7 @@ impl Passes<'_> {
             let surveyed = Surveyed { sync_memory: sieved.atomics, ad_hoc: Vec::new() };
             return Ok((surveyed, Found::default()));
         }
+        let sieved = Box::new(sieved);
         let second: SecondFound = self.ask(Study::SecondPass { sieved, classes: classes.clone() })?;
         let surveyed = second.surveyed;
         let found = match second.found {
