@@ -173,10 +173,7 @@ impl Listener for Touching {
             Event::Created { child } => self.threads.create(slot, child),
             Event::Ended => self.threads.end(slot, thread),
             Event::Joined { other } => self.threads.join(slot, other),
-            Event::Allocated { address, size, .. } => drop(self.blocks.allocate(address, size)),
-            Event::Freed { address, .. } => drop(self.blocks.free(address)),
-            Event::Mapped { address, size } => self.blocks.forget_in(address..address.saturating_add(size)),
-            _ => {}
+            _ => self.blocks.hear(event),
         }
     }
 

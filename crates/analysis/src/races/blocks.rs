@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use trace::stream::Event;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
@@ -33,6 +34,16 @@ impl Blocks {
     pub fn number_at(&self, address: u64) -> Option<u64> {
         let (start, block) = self.blocks.range(..=address).next_back()?;
         (address - start < block.size).then_some(block.number)
+    }
+
+    /// Keeps up with what threads allocate, give back and map.
+    pub fn hear(&mut self, event: &Event) {
+        match *event {
+            Event::Allocated { address, size, .. } => drop(self.allocate(address, size)),
+            Event::Freed { address, .. } => drop(self.free(address)),
+            Event::Mapped { address, size } => self.forget_in(address..address.saturating_add(size)),
+            _ => {}
+        }
     }
 
     pub fn forget_in(&mut self, range: Range<u64>) {

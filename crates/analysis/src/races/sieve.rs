@@ -464,7 +464,8 @@ impl Sieve {
         }
     }
 
-    /// The cells of a block that may have a history.
+    /// The cells of a block that may have a history. Large blocks come and go often, and most of them is never looked at; who comes there only after the
+    /// block was given back is not seen to.
     fn looked_at_in(&self, address: u64, size: u64) -> Vec<Range<u64>> {
         let known = self.cells.known_parts(cells_of_granules(address, size));
         let Some(sampling) = &self.sampling else { return known };

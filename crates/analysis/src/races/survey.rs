@@ -92,14 +92,11 @@ impl Survey {
             | Event::SystemCall { .. }
             | Event::Used { .. }
             | Event::Closed { .. } => {}
-            Event::Allocated { address, size, .. } => {
-                self.blocks.allocate(address, size);
-            }
-            Event::Freed { address, .. } => {
-                self.blocks.free(address);
+            Event::Allocated { .. } | Event::Mapped { .. } => self.blocks.hear(event),
+            Event::Freed { .. } => {
+                self.blocks.hear(event);
                 runner.count();
             }
-            Event::Mapped { address, size } => self.blocks.forget_in(address..address.saturating_add(size)),
             Event::Created { .. }
             | Event::Ended
             | Event::Joined { .. }

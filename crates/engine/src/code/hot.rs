@@ -62,7 +62,7 @@ impl HotPaths {
 
 /// Where a path is to begin, seen from a branch that was sampled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum From {
+pub enum Beginning {
     /// Where the branch goes.
     Target,
     /// At the block that it ends.
@@ -78,7 +78,7 @@ pub struct Heat {
 
 impl Heat {
     /// Takes a sample at `branch`; tells whether the thread should be followed, and from where on.
-    pub fn sample(&mut self, branch: u64) -> Option<From> {
+    pub fn sample(&mut self, branch: u64) -> Option<Beginning> {
         const ENOUGH: u32 = 2;
         /// A path from where the branch goes has not kept threads away from it: they come from the middle of another.
         const STILL: u32 = 4;
@@ -87,9 +87,9 @@ impl Heat {
         let samples = self.samples.entry(branch).or_default();
         *samples += 1;
         match *samples {
-            ENOUGH => Some(From::Target),
-            STILL => Some(From::Block),
-            samples => (samples >= AGAIN && samples.is_power_of_two()).then_some(From::Target),
+            ENOUGH => Some(Beginning::Target),
+            STILL => Some(Beginning::Block),
+            samples => (samples >= AGAIN && samples.is_power_of_two()).then_some(Beginning::Target),
         }
     }
 
@@ -125,8 +125,9 @@ pub enum Next {
 pub struct Follower {
     /// The branch that was sampled has been run.
     begun: bool,
-    /// The path is to begin here, where the thread has not come after so many blocks.
+    /// Where the path is to begin, as long as the thread has not come there.
     head: Option<u64>,
+    /// How many blocks it has run on the way.
     passed_over: usize,
     instructions: Vec<Instruction>,
     /// Where blocks begin: address and index.

@@ -63,7 +63,8 @@ struct Emitter<'a> {
 
 /// Translates the path at `head` into `asm`.
 pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, head: u64, limits: Limits) -> Output {
-    let mut cut = cache.wishes().map(Cut::new);
+    let wishes = cache.wishes();
+    let mut cut = wishes.map(Cut::new);
     let stop_at = cache.stop_at();
     if cache.is_place(head) && !cache.is_anonymous() {
         let mut emitter = Emitter::new(cache, asm, 0);
@@ -72,13 +73,11 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
         return emitter.output;
     }
     let admits = |instruction: &Instruction| {
+        wishes.into_iter().for_each(|wishes| wishes.meet(code, instruction));
         stop_at != Some(instruction.ip())
             && !cache.is_place(instruction.ip())
             && cache.beyond.as_ref().is_none_or(|beyond| beyond.knows(instruction))
-            && cut.as_mut().is_none_or(|cut| {
-                cut.wishes.quiet.meet(code, cut.wishes, instruction);
-                cut.admits(instruction)
-            })
+            && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
     let is_free = stop_at.is_none() && !cache.single_steps && !cache.is_anonymous();

@@ -152,13 +152,14 @@ impl FlagSeeker {
     }
 
     pub fn into_flags(self, place: impl Fn(u32) -> u64) -> Flags {
-        let pcs = |sites: &[bool]| {
-            let known = (0..).zip(sites).filter(|(_, is_one)| **is_one);
-            known.map(|(site, _)| place(site)).collect()
-        };
-        let (readers, writers): (BTreeSet<u64>, BTreeSet<u64>) = (pcs(&self.reads), pcs(&self.writes));
+        let [readers, writers] = [&self.reads, &self.writes].map(|sites| places_of(sites, &place));
         if writers.is_empty() { Flags::default() } else { Flags { readers, writers, waits: self.waits } }
     }
+}
+
+/// Where the instructions are of sites for which something holds.
+pub fn places_of(sites: &[bool], place: impl Fn(u32) -> u64) -> BTreeSet<u64> {
+    (0..).zip(sites).filter(|(_, holds)| **holds).map(|(site, _)| place(site)).collect()
 }
 
 fn set(sites: &mut Vec<bool>, site: usize) {

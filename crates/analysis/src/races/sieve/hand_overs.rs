@@ -8,7 +8,7 @@
 use super::super::clock::Moment;
 use super::super::shadow::GRANULE_SIZE;
 use super::cells::Cell;
-use super::flags::{FlagSeeker, Flags};
+use super::flags::{FlagSeeker, Flags, places_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -248,12 +248,8 @@ impl Hatches {
     }
 
     pub fn into_hand_overs(self, place: impl Fn(u32) -> u64) -> HandOvers {
-        let pcs = |sites: &[bool]| {
-            let known = (0..).zip(sites).filter(|(_, is_one)| **is_one);
-            known.map(|(site, _)| place(site)).collect()
-        };
-        let readers: BTreeSet<u64> = pcs(&self.takes);
-        let writers = if readers.is_empty() { BTreeSet::new() } else { pcs(&self.gives) };
+        let readers = places_of(&self.takes, &place);
+        let writers = if readers.is_empty() { BTreeSet::new() } else { places_of(&self.gives, &place) };
         HandOvers { readers, writers, flags: self.seeker.into_flags(place) }
     }
 }

@@ -3,9 +3,10 @@
 use super::CodeCache;
 use crate::code::assembler::Assembler;
 use crate::code::events;
-use crate::code::hot::{Follower, From, Next};
+use crate::code::hot::{Beginning, Follower, Next};
 use crate::code::memory::RegionName;
 use crate::code::observe::sparing::Spared;
+use crate::code::observe::wishes::Wishes;
 use crate::code::path::{GuestCode, Path};
 use crate::code::translate::{self, Gate};
 use iced_x86::Instruction;
@@ -31,9 +32,9 @@ impl CodeCache {
             return None;
         }
         match self.heat.sample(branch)? {
-            From::Target => Some(Follower::default()),
+            Beginning::Target => Some(Follower::default()),
             // Units beside a hot path cost little, unless they write something down.
-            From::Block => self.patience().and_then(|_| self.block_of(branch)).map(Follower::towards),
+            Beginning::Block => self.patience().and_then(|_| self.block_of(branch)).map(Follower::towards),
         }
     }
 
@@ -57,10 +58,15 @@ impl CodeCache {
         let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
         let may_stop = !(self.places.is_empty() && self.points.is_empty());
         may_stop && path.instructions.iter().any(stops)
-            || self.wishes().is_some_and(|wishes| match self.spared().filter(|_| self.patience().is_some()) {
-                Some(spared) => spared.insists_on(wishes, &path.instructions),
-                None => wishes.concern(&path.instructions),
-            })
+            || self.wishes().is_some_and(|wishes| self.tells_always(wishes, path))
+    }
+
+    /// Whether a path has something to write down however often it is taken.
+    fn tells_always(&self, wishes: Wishes<'_>, path: &Path) -> bool {
+        match self.spared().filter(|spared| spared.patience().is_some()) {
+            Some(spared) => spared.insists_on(wishes, &path.instructions),
+            None => wishes.concern(&path.instructions),
+        }
     }
 
     /// How often a hot path that tells nothing is not entered at first, if there are such paths.

@@ -106,7 +106,7 @@ const UNFIT: u16 = 1 << 4 | 1 << 1;
 /// without anything to write down is a path by itself: it may be a loop.
 pub struct Cut<'a> {
     factory: InstructionInfoFactory,
-    pub wishes: Wishes<'a>,
+    wishes: Wishes<'a>,
     used: RegisterSet,
     is_first: bool,
     stands_alone: bool,

@@ -27,10 +27,9 @@ struct Known {
 }
 
 impl QuietFunctions {
-    /// The instruction is about to be translated: if it calls a function, that is looked through.
+    /// If the instruction calls a function, that is looked through.
     pub fn meet(&self, code: &dyn GuestCode, wishes: Wishes<'_>, instruction: &Instruction) {
-        let spares_calls = wishes.chosen.is_some_and(|chosen| chosen.spares_calls);
-        if let Some(entry) = called(instruction).filter(|_| spares_calls) {
+        if let Some(entry) = called(instruction) {
             self.0.borrow_mut().look_through(code, wishes, entry, MOST_CALLS);
         }
     }
@@ -147,7 +146,7 @@ mod tests {
             Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode()
         };
         let calls = [0, 5, 10].map(|offset| at(START + offset));
-        calls.iter().for_each(|call| quiet.meet(&code, wishes, call));
+        calls.iter().for_each(|call| wishes.meet(&code, call));
         (calls.map(|call| quiet.concern(&call)), quiet.concern(&at(LEAF + 8)))
     }
 

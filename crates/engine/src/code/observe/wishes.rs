@@ -2,6 +2,7 @@
 
 use super::quiet::QuietFunctions;
 use super::{Chosen, Marks, SiteKind, Wanted, memory_used, site_kind};
+use crate::code::path::GuestCode;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic};
 
 /// What is to be written down of which instructions.
@@ -22,6 +23,13 @@ impl Wishes<'_> {
                 Wanted { targets, ..chosen.others }
             }
             _ => self.wanted,
+        }
+    }
+
+    /// An instruction is about to be translated: whether the function that it calls is quiet is found out first.
+    pub fn meet(&self, code: &dyn GuestCode, instruction: &Instruction) {
+        if self.chosen.is_some_and(|chosen| chosen.spares_calls) {
+            self.quiet.meet(code, *self, instruction);
         }
     }
 

@@ -141,6 +141,17 @@ pub fn follow(cache: &mut CodeCache, code: &dyn GuestCode, follower: &mut Option
     }
 }
 
+/// Where a thread goes on after a branch that left translated code: for the guest, and in the cache.
+pub fn transfer(cache: &mut CodeCache, code: &dyn GuestCode, exit: Exit) -> (u64, u64) {
+    match exit {
+        Exit::Direct { target, link } => (target, cache.link(code, target, link)),
+        _ => {
+            let target = context::of_this_thread().branch_target;
+            (target, cache.host_for_indirect(code, target))
+        }
+    }
+}
+
 /// Where a thread goes on whose budget did not reach for so many events at a place, and who follows it.
 pub fn out_of_budget(
     cache: &mut CodeCache,
@@ -176,13 +187,9 @@ fn run_loop(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i6
         host = match cache.exit(context.exit) {
             Exit::Fault => return Ending::Raised(raised.expect("a fault exit comes from the handler")),
             Exit::SystemCall { .. } => return Ending::Done,
-            Exit::Indirect => {
-                pc = context.branch_target;
-                cache.host_for_indirect(code, pc)
-            }
-            Exit::Direct { target, link } => {
-                pc = target;
-                cache.link(code, target, link)
+            exit @ (Exit::Indirect | Exit::Direct { .. }) => {
+                (pc, host) = transfer(cache, code, exit);
+                host
             }
             Exit::Budget { pc: at, amount, .. } => {
                 pc = at;

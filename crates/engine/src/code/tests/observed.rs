@@ -7,7 +7,7 @@ use crate::code::hot::Follower;
 use crate::code::observe::{AccessKind, Mark, Wanted};
 use crate::code::path::{GuestCode, decode_at};
 use crate::code::tests::home::{Bytes, CODE_SIZE, Home, LOW, OPERANDS, THREAD_AREA, new_cache};
-use crate::code::tests::machine::{Guest, Machine, Segment, follow, out_of_budget};
+use crate::code::tests::machine::{Guest, Machine, Segment, follow, out_of_budget, transfer};
 use crate::code::tests::native;
 use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, SYSCALL, Trial, trial};
 use crate::code::tests::state::{Ignore, State};
@@ -46,13 +46,9 @@ pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quant
         }
         host = match exit {
             Exit::SystemCall { .. } => return log,
-            Exit::Indirect => {
-                pc = context.branch_target;
-                cache.host_for_indirect(code, pc)
-            }
-            Exit::Direct { target, link } => {
-                pc = target;
-                cache.link(code, target, link)
+            exit @ (Exit::Indirect | Exit::Direct { .. }) => {
+                (pc, host) = transfer(cache, code, exit);
+                host
             }
             Exit::Step { pc } => {
                 let instruction = decode_at(code, pc).expect("there is an instruction to step over");
