@@ -1,8 +1,8 @@
 //! What the procedures blame, looking at the runs more and more closely until something is proved.
 //!
-//! By instructions and threads; by iterations of loops; with a third thread, and with three pairs; by who called; with every
-//! two threads as if there were no others; and by the order of accesses of different iterations. All but the first need the runs to be heard
-//! once more.
+//! One order of two accesses comes before two together: by instructions, and by who called. Then two together by instructions and threads; by
+//! iterations of loops; with a third thread, and with three pairs; by who called; with every two threads as if there were no others; and by the
+//! order of accesses of different iterations. Most of these need the runs to be heard once more.
 //!
 //! LOCON applies its procedures one after the other until a developer says that the bug is localised. Here a what-if run says
 //! so; where none does, what the first look found is told.
@@ -20,6 +20,10 @@ use std::collections::BTreeSet;
 /// A way to look at the runs, and what was done to get there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
+    /// Procedure I alone.
+    First,
+    /// The same by who called, if that can be proved.
+    FirstByCalls,
     /// Instructions and threads, and iterations if these tell nothing.
     Plain,
     /// Iterations, though instructions or threads tell something.
@@ -30,17 +34,22 @@ enum Look {
     Order,
 }
 
-const LOOKS: [Look; 5] = [Look::Plain, Look::Iterations, Look::Calls, Look::TwoByTwo, Look::Order];
+const LOOKS: [Look; 7] =
+    [Look::First, Look::FirstByCalls, Look::Plain, Look::Iterations, Look::Calls, Look::TwoByTwo, Look::Order];
 
 impl Look {
     fn manner(self, case: &Case) -> Manner {
-        Manner { contexts: self == Look::Calls, two_by_two: self == Look::TwoByTwo, ..case.manner() }
+        Manner { contexts: self.is_by_calls(), two_by_two: self == Look::TwoByTwo, ..case.manner() }
+    }
+
+    fn is_by_calls(self) -> bool {
+        matches!(self, Look::FirstByCalls | Look::Calls)
     }
 
     fn story(self) -> &'static str {
         match self {
-            Look::Plain | Look::Iterations | Look::Order => "",
-            Look::Calls => " Instructions were told apart by who called.",
+            Look::First | Look::Plain | Look::Iterations | Look::Order => "",
+            Look::FirstByCalls | Look::Calls => " Instructions were told apart by who called.",
             Look::TwoByTwo => " Every two threads were looked at as if there were no others.",
         }
     }
@@ -55,14 +64,21 @@ struct Search {
     is_coupled: bool,
     /// Procedure I has found something.
     is_first: bool,
+    /// What it has found by who called, which nothing has proved: two together by instructions and threads are likelier than that.
+    first_by_calls: Option<Seen>,
 }
+
+/// Suspects, and what comes of them.
+type Seen = (Vec<Suspect>, Verdict);
 
 impl Search {
     /// Whether a look can tell more. Without trials, nothing can say that what was found is not to blame.
     fn wants(&self, look: Look, arguments: &Arguments) -> bool {
         let is_open = arguments.prove > 0 && !self.is_first;
         match look {
-            Look::Plain => true,
+            Look::First => arguments.procedure().is_none_or(|asked| asked == Procedure::I),
+            Look::FirstByCalls => is_open && arguments.procedure().is_none(),
+            Look::Plain => !self.is_first && arguments.procedure() != Some(Procedure::I),
             Look::Iterations => is_open && self.is_coupled,
             Look::Calls => is_third_wanted(arguments) && (is_open || !self.is_settled()),
             Look::TwoByTwo => is_third_wanted(arguments) && (is_open || self.told.is_none()),
@@ -92,12 +108,15 @@ pub fn verdict(case: &mut Case, arguments: &Arguments) -> Result<Verdict, Troubl
         if !search.wants(look, arguments) {
             continue;
         }
-        let seen = seen(case, look, arguments)?;
-        if let Some((found, verdict)) = seen {
-            if verdict.is_proved() {
-                return Ok(verdict);
-            }
-            search.keep(&found, verdict);
+        let seen = match search.first_by_calls.take_if(|_| look == Look::Calls) {
+            None => seen(case, look, arguments)?,
+            known => known,
+        };
+        match seen {
+            None => {}
+            Some((_, verdict)) if verdict.is_proved() => return Ok(verdict),
+            Some(seen) if look == Look::FirstByCalls => search.first_by_calls = Some(seen),
+            Some((found, verdict)) => search.keep(&found, verdict),
         }
     }
     if arguments.procedure().is_none() && !search.is_first {
@@ -111,10 +130,11 @@ pub fn verdict(case: &mut Case, arguments: &Arguments) -> Result<Verdict, Troubl
 }
 
 /// What a look shows, and what comes of it; nothing if it shows nothing.
-fn seen(case: &mut Case, look: Look, arguments: &Arguments) -> Result<Option<(Vec<Suspect>, Verdict)>, Trouble> {
-    let before = match look {
-        Look::Plain | Look::Iterations | Look::Order => None,
-        Look::Calls | Look::TwoByTwo => Some((heard_anew(case, look.manner(case))?, case.story.clone())),
+fn seen(case: &mut Case, look: Look, arguments: &Arguments) -> Result<Option<Seen>, Trouble> {
+    let is_heard_anew = look.is_by_calls() || look == Look::TwoByTwo;
+    let before = match is_heard_anew {
+        false => None,
+        true => Some((heard_anew(case, look.manner(case))?, case.story.clone())),
     };
     case.story.push_str(look.story());
     let found = found(case, look, arguments).and_then(|mut found| {
@@ -128,7 +148,7 @@ fn seen(case: &mut Case, look: Look, arguments: &Arguments) -> Result<Option<(Ve
 }
 
 /// What comes of suspects. Those that are rarer in passing runs are tried first, and they alone are told if nothing is proved.
-fn judged(found: Vec<Suspect>, case: &Case, arguments: &Arguments) -> Result<Option<(Vec<Suspect>, Verdict)>, Trouble> {
+fn judged(found: Vec<Suspect>, case: &Case, arguments: &Arguments) -> Result<Option<Seen>, Trouble> {
     if found.is_empty() {
         return Ok(None);
     }
@@ -143,6 +163,7 @@ fn judged(found: Vec<Suspect>, case: &Case, arguments: &Arguments) -> Result<Opt
 
 fn found(case: &Case, look: Look, arguments: &Arguments) -> Result<Vec<Suspect>, Trouble> {
     match look {
+        Look::First | Look::FirstByCalls => Ok(suspects(&case.runs, Some(Procedure::I))),
         Look::Plain | Look::TwoByTwo => by_procedures(case, look.manner(case), arguments),
         Look::Iterations => by_iterations(case, look.manner(case)),
         Look::Calls => Ok(by_context(suspects(&case.runs, arguments.procedure()))),
