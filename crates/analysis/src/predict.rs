@@ -47,6 +47,7 @@ mod parts;
 pub(crate) mod runners;
 mod scene;
 pub(crate) mod uses;
+mod valued_records;
 mod waits;
 
 pub use comparators::Method;

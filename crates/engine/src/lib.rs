@@ -51,7 +51,7 @@ pub use journal::{Handover, Journal, Mapped};
 pub use kernel::{SharedBytes, leave};
 pub use launch::{LaunchError, Program, Recorded, launch, replay};
 pub use observation::{
-    Access, Around, Batch, Counts, Elements, Event, EventKind, Events, Flat, Flattener, Observation, Observer,
+    Access, Around, Batch, Call, Counts, Elements, Event, EventKind, Events, Flat, Flattener, Observation, Observer,
     PrivateFile, Tally, Value,
 };
 pub use private::{MoreDescriptors, PrivateLog};

@@ -2,7 +2,7 @@
 //!
 //! Translated code fills a buffer of each thread (`buffer`); instructions that it cannot describe are run one by one
 //! (`step`). Batches of words reach a counter (`count`), or an [`Observer`] on a thread of its own (`consumer`), which
-//! reads them as events (`events`) or as accesses alone (`flat`).
+//! reads them as events (`events`) or as accesses alone (`flat`), and calls (`transfers`).
 
 mod buffer;
 mod consumer;
@@ -13,6 +13,7 @@ mod flat;
 mod step;
 #[cfg(test)]
 mod tests;
+mod transfers;
 mod vectors;
 
 pub use buffer::{close_buffer, end_record, has_room, is_overrun, move_to_start, open_buffer, take_words};
@@ -22,6 +23,7 @@ pub use events::{Access, Elements, Event, EventKind, Events, Value};
 pub use file::PrivateFile;
 pub use flat::{Flat, Flattener};
 pub use step::{Outcome, Step, first_address, places};
+pub use transfers::Call;
 pub use vectors::component_places;
 
 use crate::code::observe::{Catalogue, Mark, RecordFacts, Wanted};

@@ -91,7 +91,9 @@ impl World {
 
     /// A quantum has ended at `branch`; gives a follower if the thread should be followed.
     pub fn sample(&mut self, branch: u64) -> Option<Follower> {
-        self.cache.review_hot_paths(&LiveCode(&self.space));
+        let code = LiveCode(&self.space);
+        self.cache.review_hot_paths(&code);
+        self.cache.quieten_units(&code);
         self.guard_new_pages();
         self.cache.sample(branch)
     }

@@ -10,6 +10,7 @@
 
 mod calls;
 mod detailed;
+mod open_calls;
 mod outside;
 mod roles;
 
@@ -18,6 +19,7 @@ pub use roles::{BlockSize, Role, role_of};
 use crate::interleaved::Interleaved;
 use calls::{Call, Calls, Inside};
 use engine::{Batch, Flat, Flattener, Mark, Observation, Observer, Passed, Wanted};
+use open_calls::OpenCalls;
 use outside::Outside;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -75,7 +77,8 @@ enum Told {
 impl<L: Listener + 'static> Streaming<L> {
     pub fn new(listener: L, roles: Roles, detail: Detail) -> Streaming<L> {
         let (calls, sites) = (Calls::new(roles), FxHashMap::default());
-        let teller = Teller { listener, calls, thread: 0, sites, atomic: Vec::new(), pushed: (0, 0) };
+        let open_calls = OpenCalls::default();
+        let teller = Teller { listener, calls, thread: 0, sites, atomic: Vec::new(), pushed: (0, 0), open_calls };
         let (told, outside) = (Interleaved::default(), Mutex::default());
         Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), told, outside }), detail }
     }
@@ -148,7 +151,10 @@ impl<L: Listener> Observer for Ear<L> {
         self.batches += 1;
         (teller.thread, teller.pushed) = (batch.thread.0, (0, 0));
         match &mut self.flattener {
-            Some(flattener) => flattener.read(batch, &mut *teller),
+            Some(flattener) => {
+                flattener.read(batch, &mut *teller);
+                teller.tell_open_calls();
+            }
             None => detailed::read(batch, &mut teller),
         }
     }
@@ -166,6 +172,8 @@ struct Teller<L> {
     atomic: Vec<Access>,
     /// Which instruction did the last push, and where it went.
     pushed: (u64, u64),
+    /// Calls of that thread that are still to be told.
+    open_calls: OpenCalls,
 }
 
 impl<L: Listener> Flat for Teller<L> {
@@ -184,6 +192,7 @@ impl<L: Listener> Flat for Teller<L> {
     }
 
     fn records(&mut self, records: &Records<'_>) -> usize {
+        self.tell_open_calls();
         match self.calls.inside(self.thread) {
             Inside::Program => self.listener.records(self.thread, records),
             Inside::Synchronisation => {
@@ -216,7 +225,19 @@ impl<L: Listener> Flat for Teller<L> {
         }
     }
 
+    fn called(&mut self, call: engine::Call) {
+        self.open_calls.called(call);
+    }
+
+    fn returned(&mut self, target: u64) {
+        if !self.open_calls.returned(target) {
+            self.tell_open_calls();
+            self.listener.event(self.thread, &Event::Returned { target });
+        }
+    }
+
     fn detail(&mut self, event: &engine::Event<'_>) {
+        self.tell_open_calls();
         self.told(event);
     }
 
@@ -231,6 +252,14 @@ impl<L: Listener> Flat for Teller<L> {
 }
 
 impl<L: Listener> Teller<L> {
+    /// Something else is about to be told.
+    #[inline]
+    fn tell_open_calls(&mut self) {
+        if !self.open_calls.is_empty() {
+            self.open_calls.tell(self.thread, &mut self.listener);
+        }
+    }
+
     fn tell(&mut self, told: Told) {
         match told {
             Told::Event(thread, event) => self.listener.event(thread, &event),

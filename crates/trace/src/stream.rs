@@ -137,6 +137,8 @@ pub trait Listener: Send {
         self.accesses(thread, std::slice::from_ref(access));
     }
     fn event(&mut self, thread: Thread, event: &Event);
+    /// So many calls by an instruction have returned, and nothing was told in between. They are not told one by one where records are read.
+    fn passed_over(&mut self, _thread: Thread, _site: u64, _calls: u64) {}
     /// All that is told from here on happens on the way to an event of the recording, or is what that event does.
     fn coming(&mut self, _moment: Moment) {}
     /// A site is about to be named for the first time: the address of its instruction.

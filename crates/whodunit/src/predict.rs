@@ -4,6 +4,7 @@
 //! (`plans`) and run (`trial`), and what fails becomes a finding (`verdicts`).
 
 mod descriptors;
+mod exploring;
 mod keeping;
 pub mod plans;
 mod recording;
@@ -18,11 +19,11 @@ use crate::races::passes::Passes;
 use crate::races::{self, Subject};
 use crate::recordings::{Trouble, conclude};
 use crate::study::Study;
-use crate::study::predict::{self, Extent, Known};
+use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
-use analysis::predict::{Explored, FirstFound, Kind, MOST_WATCHED, Method, Predicted, Used};
-use analysis::races::{Flags, HandOvers, Sieved, Suspects};
+use analysis::predict::{Kind, MOST_WATCHED, Method, Predicted, Used};
 use clap::Args;
+pub use exploring::explored;
 use program::source::SourceCache;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -180,8 +181,9 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
     let shares_descriptors = descriptors::are_shared(subject.recording, subject.log);
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
+    let n_events = subject.recording.log(subject.log).map_or(0, |log| log.event_count());
     for _ in 0..MOST_ROUNDS {
-        let (explored, flags) = explored_by_hand_overs(&passes, &known)?;
+        let (explored, flags) = exploring::by_hand_overs(&passes, &known, n_events)?;
         if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
@@ -199,56 +201,6 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
         predicted.keep_used(&used);
     }
     Ok(predicted)
-}
-
-/// What threads contend for, and which instructions have to do with it. Most of the time goes by without any.
-pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
-    let FirstFound { sieved, explored } = sieve(passes, known, None, Extent::Everything)?;
-    match explored {
-        Some(explored) => Ok(explored),
-        None => explore(passes, known, sieved, Extent::Everything),
-    }
-}
-
-/// The same, where pointers that are handed over under locks and flags that are waited for order what follows, as the detector will have
-/// it, and of memory that is like much other a part will do. Gives the instructions that have to do with the flags as well.
-fn explored_by_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<(Explored, Flags), Trouble> {
-    let first = sieve(passes, known, None, Extent::Samples)?;
-    let sieved = &first.sieved;
-    if sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
-        return Ok((explored_in_part(passes, known, first)?, Flags::default()));
-    }
-    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
-    if trusted.is_empty() {
-        return Ok((explored_in_part(passes, known, first)?, Flags::default()));
-    }
-    let flags = trusted.flags.clone();
-    // More is ordered now, so what nobody contended for before needs no other look.
-    let second = sieve(passes, known, Some(trusted), Extent::of(sieved))?;
-    Ok((explored_in_part(passes, known, second)?, flags))
-}
-
-/// What is left by a sieve that was not told everything. Where that shows loops that wait, it may be because nobody was told what else they do.
-fn explored_in_part(passes: &Passes<'_>, known: &Known, found: FirstFound) -> Result<Explored, Trouble> {
-    let FirstFound { sieved, explored } = found;
-    let explored = match explored {
-        Some(explored) => explored,
-        None => explore(passes, known, sieved.clone(), Extent::of(&sieved))?,
-    };
-    if explored.waits(&sieved) { explore(passes, known, sieved, Extent::Everything) } else { Ok(explored) }
-}
-
-fn sieve(
-    passes: &Passes<'_>,
-    known: &Known,
-    trusted: Option<HandOvers>,
-    extent: Extent,
-) -> Result<FirstFound, Trouble> {
-    passes.ask(Study::SieveWithoutLocks { known: known.clone(), trusted: trusted.map(Box::new), extent })
-}
-
-fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved, extent: Extent) -> Result<Explored, Trouble> {
-    passes.ask(Study::Explore { sieved: Box::new(sieved), known: known.clone(), extent })
 }
 
 /// What is known of code before anything has been replayed.

@@ -41,8 +41,8 @@ pub enum Study {
     SecondPass { sieved: Box<Sieved>, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
-    /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers and flags over; or which may.
-    SieveWithoutLocks { known: predict::Known, trusted: Option<Box<HandOvers>>, extent: predict::Extent },
+    /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers and flags over; and which may.
+    SieveWithoutLocks { known: predict::Known, proposed: Option<Box<predict::Proposed>>, extent: predict::Extent },
     /// Which of these instructions hand over nothing but pointers, or flags.
     CheckHandOvers(HandOvers),
     /// What predictions have to look at.
@@ -112,9 +112,12 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
             Box::new(Studying::new(races::detect(suspects, surveyed, classes), functions, Detail::Accesses))
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
-        Study::SieveWithoutLocks { known, trusted, extent } => {
-            let (student, sparing) = predict::first_pass(known, trusted.map(|trusted| *trusted), extent);
-            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
+        Study::SieveWithoutLocks { known, proposed, extent } => {
+            let (student, chosen, sparing) = predict::first_pass(known, proposed.map(|boxed| *boxed), extent);
+            Box::new(match chosen {
+                Some(chosen) => Studying::new(student, functions, Detail::Values).of(chosen).spared(sparing),
+                None => Studying::new(student, functions, Detail::Accesses).spared(sparing),
+            })
         }
         Study::CheckHandOvers(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);

@@ -410,6 +410,10 @@ impl Listener for Detector {
         }
     }
 
+    fn passed_over(&mut self, thread: Thread, site: u64, calls: u64) {
+        self.runners.of(thread).count_calls(site, calls);
+    }
+
     fn site(&mut self, site: Site, pc: u64) {
         self.sites.name(site, pc);
         let length = self.own.len().max(site.0 as usize + 1);

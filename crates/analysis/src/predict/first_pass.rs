@@ -1,29 +1,38 @@
-//! The first pass over a stream: a sieve, and for a short stream the exploration as well.
+//! The first pass over a stream: a sieve, a check of what that takes for hand-overs, and if not too much is told the exploration as well.
 
 use super::exploration::{Exploration, Explored};
+use super::hand_overs::HandOverCheck;
 use super::kept::Kept;
 use super::{Libraries, exploration};
-use crate::races::{Classify, Sieve, Sieved};
+use crate::races::{Classify, HandOvers, Sieve, Sieved};
 use serde::{Deserialize, Serialize};
 use trace::stream::records::Records;
-use trace::stream::{Access, Event, Listener, Site, Thread};
+use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// What a first pass has found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FirstFound {
     pub sieved: Sieved,
+    /// Which of the hand-overs that were to be checked are some.
+    pub trusted: HandOvers,
     /// Nothing if it takes another pass.
     pub explored: Option<Explored>,
 }
 
 pub struct FirstPass {
     sieve: Sieve,
+    check: Option<HandOverCheck>,
     kept: Kept,
 }
 
 impl FirstPass {
     pub fn new(sieve: Sieve) -> FirstPass {
-        FirstPass { sieve, kept: Kept::default() }
+        FirstPass { sieve, check: None, kept: Kept::default() }
+    }
+
+    /// Of these instructions, values are told.
+    pub fn checking(self, hand_overs: HandOvers) -> FirstPass {
+        FirstPass { check: Some(HandOverCheck::new(hand_overs)), ..self }
     }
 
     /// The same classes twice, and libraries, for the exploration.
@@ -36,7 +45,8 @@ impl FirstPass {
                 self.kept.tell(exploration).map(Exploration::into_explored)
             }
         };
-        FirstFound { sieved, explored }
+        let trusted = self.check.map(HandOverCheck::into_trusted).unwrap_or_default();
+        FirstFound { sieved, trusted, explored }
     }
 }
 
@@ -49,6 +59,9 @@ impl Listener for FirstPass {
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
         let length = self.sieve.records(thread, records);
         self.kept.records(thread, records, length);
+        if let Some(check) = &mut self.check {
+            check.records_in_front(thread, records, length);
+        }
         length
     }
 
@@ -56,13 +69,30 @@ impl Listener for FirstPass {
         self.sieve.reads_records()
     }
 
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
+    fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
+        self.accesses(thread, std::slice::from_ref(access));
+        if let Some(check) = &mut self.check {
+            check.valued(thread, access, values);
+        }
+    }
+
     fn event(&mut self, thread: Thread, event: &Event) {
         self.sieve.event(thread, event);
         self.kept.event(thread, event);
+        if let Some(check) = &mut self.check {
+            check.event(thread, event);
+        }
     }
 
     fn site(&mut self, site: Site, pc: u64) {
         self.sieve.site(site, pc);
         self.kept.site(site, pc);
+        if let Some(check) = &mut self.check {
+            check.site(site, pc);
+        }
     }
 }

@@ -9,12 +9,14 @@
 
 use super::parts::{POINTER_SIZE, number_of};
 use super::uses::is_pointer;
+use super::valued_records::{self, Concerning};
 use super::waits::{FlagCheck, Read, Taken};
 use crate::races::HandOvers;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use trace::stream::records::Records;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// Who wrote last that is known of, by which instruction, over what, and holding which locks.
@@ -36,10 +38,18 @@ struct Role {
     writes: bool,
 }
 
+impl Role {
+    fn is_any(self) -> bool {
+        self.reads_pointers || self.reads_flags || self.writes
+    }
+}
+
 /// Finds the instructions to trust, of those that a sieve has found.
 pub struct HandOverCheck {
     hand_overs: HandOvers,
     sites: Vec<Role>,
+    /// Patterns with an instruction that is looked at.
+    concerning: Concerning,
     holding: FxHashMap<Thread, Arc<Vec<u64>>>,
     /// By address. Writes that are not looked at leave it as it is, so that more is doubted than has to be.
     written: BTreeMap<u64, Written>,
@@ -56,6 +66,7 @@ impl HandOverCheck {
             flags: FlagCheck::new(hand_overs.flags.waits.clone()),
             hand_overs,
             sites: Vec::new(),
+            concerning: Concerning::default(),
             holding: FxHashMap::default(),
             written: BTreeMap::new(),
             pairs: BTreeSet::new(),
@@ -74,6 +85,18 @@ impl HandOverCheck {
             readers: trusted().map(|(_, reader)| *reader).collect(),
             writers: trusted().map(|(writer, _)| *writer).collect(),
             flags: self.flags.into_trusted(),
+        }
+    }
+
+    /// The plain records at the front that have so many words.
+    pub fn records_in_front(&mut self, thread: Thread, records: &Records<'_>, length: usize) {
+        let front = Records { words: &records.words[..length], ..*records };
+        for record in front.plain() {
+            let sites = &self.sites;
+            let is_looked_at = |site: Site| sites[site.0 as usize].is_any();
+            if self.concerning.is_so(record.number, records.patterns, is_looked_at) {
+                valued_records::tell(&record, records, |access, values| self.valued(thread, access, values));
+            }
         }
     }
 

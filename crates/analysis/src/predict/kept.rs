@@ -3,8 +3,9 @@
 use trace::stream::records::{Record, Records};
 use trace::stream::{Access, Event, Listener, Site, Thread};
 
-/// So many accesses and other things are kept at most: most programs that compute rather than access shared memory have fewer.
-const MOST_KEPT: usize = 1 << 20;
+/// So many accesses and other things are kept at most, which is 200 MB: where memory and code that are like much else are told in part, most programs
+/// have fewer.
+const MOST_KEPT: usize = 1 << 23;
 
 enum Told {
     /// The next ones of those that are kept.

@@ -95,11 +95,16 @@ impl Runner {
         Happening { thread, slot, tick, pc, place, before, circumstances, earlier: None, value: None }
     }
 
+    /// Counts calls by an instruction; gives how many there were so far.
+    pub fn count_calls(&mut self, site: u64, calls: u64) -> u64 {
+        let time = self.calls.entry(site).or_default();
+        *time += calls;
+        *time
+    }
+
     pub fn called(&mut self, site: u64, slot: u64, return_address: u64, is_own: bool) {
         self.circumstances = None;
-        let time = self.calls.entry(site).or_default();
-        *time += 1;
-        let call = Place { pc: site, time: *time };
+        let call = Place { pc: site, time: self.count_calls(site, 1) };
         // Stacks grow down: what lies at or below the new return address has been left.
         while let Some(frame) = self.frame.take() {
             if frame.slot > slot {

@@ -5,10 +5,11 @@
 //! and a number is an index if an address moves in step with it.
 
 use super::found::Block;
+use super::valued_records::{self, Concerning};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use trace::stream::records::{LONGEST_VALUE, Patterns, Record, Records};
+use trace::stream::records::Records;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// A value is looked for in so many of the thread's next accesses.
@@ -225,27 +226,19 @@ pub struct UseSeeker {
     readers: FxHashSet<u64>,
     /// By site: its address, and whether it is one of the readers.
     sites: Vec<(u64, bool)>,
-    /// By the number of a pattern, as far as it is known: whether there is a reader in it.
-    has_reader: Vec<Option<bool>>,
+    /// Patterns with a reader.
+    concerning: Concerning,
     uses: Uses,
 }
 
 impl UseSeeker {
     pub fn new(doubtful: Doubtful) -> UseSeeker {
         let (readers, uses) = (doubtful.readers().into_iter().collect(), Uses::of(&doubtful));
-        UseSeeker { readers, sites: Vec::new(), has_reader: Vec::new(), uses }
+        UseSeeker { readers, sites: Vec::new(), concerning: Concerning::default(), uses }
     }
 
     pub fn into_used(self) -> Used {
         Used { dereferenced: self.uses.dereferenced, indices: self.uses.indices }
-    }
-
-    fn has_reader(&mut self, number: u32, patterns: &Patterns) -> bool {
-        let index = number as usize;
-        self.has_reader.resize(self.has_reader.len().max(index + 1), None);
-        *self.has_reader[index].get_or_insert_with(|| {
-            patterns.templates(number).iter().any(|template| self.sites[template.site.0 as usize].1)
-        })
     }
 }
 
@@ -260,17 +253,13 @@ impl Listener for UseSeeker {
         if !self.uses.are_open() {
             return records.length_while(|_| true);
         }
-        let mut place = [0; LONGEST_VALUE];
         let mut length = 0;
-        for Record { number, words, .. } in records.plain() {
-            length += words.len();
-            if !self.has_reader(number, records.patterns) && !self.uses.is_waiting(thread) {
-                continue;
-            }
-            let templates = records.patterns.templates(number).iter().zip(records.patterns.held(number));
-            for (template, [before, _]) in templates {
-                let values = Values { before: before.bytes(words, template.size, &mut place), after: None };
-                self.valued(thread, &template.access(words, records.fs_base), values);
+        for record in records.plain() {
+            length += record.words.len();
+            let sites = &self.sites;
+            let is_reader = |site: Site| sites[site.0 as usize].1;
+            if self.concerning.is_so(record.number, records.patterns, is_reader) || self.uses.is_waiting(thread) {
+                valued_records::tell(&record, records, |access, values| self.valued(thread, access, values));
             }
         }
         length

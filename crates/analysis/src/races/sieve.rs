@@ -137,7 +137,7 @@ impl Sieve {
     /// at most.
     pub fn without_locks(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
         let cells = Cells::new(usize::try_from(most_memory / CHUNK_SIZE).unwrap_or(usize::MAX));
-        let (hatches, suspects) = (Hatches::seeking(), Suspected::placed());
+        let (hatches, suspects) = (Hatches::trusting(HandOvers::default()), Suspected::placed());
         Sieve { locks_order: false, libraries, cells, hatches, suspects, ..Sieve::new(classify) }
     }
 
@@ -158,7 +158,7 @@ impl Sieve {
 
     /// What these instructions hand over under locks orders what follows.
     pub fn with_hand_overs(self, trusted: HandOvers) -> Sieve {
-        Sieve { hatches: Hatches::of(trusted), ..self }
+        Sieve { hatches: Hatches::trusting(trusted), ..self }
     }
 
     pub fn into_sieved(self) -> Sieved {
@@ -236,20 +236,20 @@ impl Sieve {
         }
         let number = self.cells.get(first).hatch_number();
         if access.kind == AccessKind::Read {
-            let taken = number.and_then(|number| self.hatches.take(number, site, access.address));
+            let taken = number.and_then(|number| self.hatches.take(number, access));
             if let Some(moment) = taken {
                 self.threads.at(slot).acquire(&Passed::One(moment.clone()));
             }
             return;
         }
-        if !self.hatches.gives(site) {
-            return;
-        }
         let Some(number) = number.or_else(|| self.open_hatch([first, first + 1])) else { return };
-        // What the thread does from now on is not handed over, so another epoch begins.
-        let moment = self.hatches.orders().then(|| self.threads.at(slot).release());
-        self.hatches.give(number, site, (access.address, moment));
-        self.enter(slot);
+        let moment = self.hatches.orders(site).then(|| self.threads.at(slot).release());
+        let is_order = moment.is_some();
+        self.hatches.give(number, access, moment);
+        if is_order {
+            // What the thread does from now on is not handed over, so another epoch begins.
+            self.enter(slot);
+        }
     }
 
     fn open_hatch(&mut self, cells: [u64; 2]) -> Option<u32> {

@@ -24,6 +24,7 @@ use crate::debug::Watch;
 use crate::processor::Shown;
 use crate::processor::features::Beyond;
 use crate::signals::frame::XState;
+use hot_units::ToldForAWhile;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +83,8 @@ pub struct CodeCache {
     approaches: FxHashMap<(u64, u64), u64>,
     heat: Heat,
     hot_paths: HotPaths,
+    /// Units that tell something, and will do so now and then.
+    told_for_a_while: Vec<ToldForAWhile>,
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
     /// Where they write registers too.
@@ -167,6 +170,7 @@ impl CodeCache {
             approaches: FxHashMap::default(),
             heat: Heat::default(),
             hot_paths: HotPaths::default(),
+            told_for_a_while: Vec::new(),
             catalogue: None,
             marks: Marks::new(),
             chosen: None,
@@ -439,6 +443,7 @@ impl CodeCache {
         self.kept_steps.clear();
         self.heat = Heat::default();
         self.hot_paths = HotPaths::default();
+        self.told_for_a_while.clear();
         self.memory.rewind(self.empty);
         self.table.fill(self.stubs.indirect_miss);
     }

@@ -89,8 +89,12 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let placements = events::place(code, &path.instructions, &cache.points);
     let wishes = cache.wishes().filter(|wishes| wishes.concern(&path.instructions));
     let plan = wishes.map(|wishes| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wishes));
+    let left = if is_observed && is_free { cache.tell_for_a_while(head, &path) } else { None };
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);
+    if let Some(left) = left {
+        emitter.count_run(head, left);
+    }
     if let Some(plan) = plan {
         if plan.needs_engine {
             emitter.leave_to_engine(head);

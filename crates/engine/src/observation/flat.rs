@@ -4,6 +4,7 @@
 //! (repeated instructions, accesses seen by the engine) goes the long way, by [`Events`](super::Events). Who can read records
 //! is offered them before they are taken apart.
 
+use super::transfers::{Call, Transfers};
 use super::{Batch, Event, EventKind, Mark};
 use crate::code::observe::{AccessKind as Seen, Catalogue, Held as HeldWhere, SiteKind, Target, UnitFacts};
 use crate::observation::step::{STEPPED, Stepped};
@@ -27,7 +28,7 @@ struct Marked {
 }
 
 /// What the records of a unit have in common.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Unit {
     /// Where its templates begin, and its marks.
     first: u32,
@@ -35,16 +36,20 @@ struct Unit {
     marks: u16,
     /// It has calls or returns that somebody wants.
     calls: bool,
+    /// Which, if it has nothing else to tell.
+    only_transfers: Range<u32>,
     is_ordinary: bool,
 }
 
 /// What a record's number stands for, beside its pattern.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Kind {
     /// Its unit's marks, all of them.
     marks: u16,
     executed: u16,
     first_mark: u32,
+    /// Its unit's calls and returns, if it has some that are wanted and nothing else.
+    only_transfers: Range<u32>,
     is_ordinary: bool,
 }
 
@@ -61,6 +66,10 @@ pub trait Flat {
     }
     /// A marked instruction is about to run.
     fn marked(&mut self, pc: u64, mark: Mark, words: &[u64]);
+    /// A thread has called a function, in a record that is not offered since nothing else is in it.
+    fn called(&mut self, _call: Call) {}
+    /// The same for a return.
+    fn returned(&mut self, _target: u64) {}
     /// What is not offered as a record or not taken, where values and calls are wanted too.
     fn detail(&mut self, _event: &Event<'_>) {}
     /// The number that stands for an instruction.
@@ -74,6 +83,7 @@ pub struct Flattener {
     /// Of each template: the index of the instruction in its unit.
     instructions: Vec<u16>,
     marks: Vec<Marked>,
+    transfers: Transfers,
     units: Vec<Unit>,
     kinds: Vec<Kind>,
     accesses: Vec<Access>,
@@ -101,13 +111,17 @@ impl Flattener {
         let mut rest = batch.words;
         let mut fs_base = batch.fs_base;
         while !rest.is_empty() {
+            if let Some(after) = self.with_calls.then(|| self.tell_transfers(rest, to)).flatten() {
+                rest = after;
+                continue;
+            }
             if offers_records {
                 self.hand_over(to);
                 let taken = to.records(&Records { words: rest, fs_base, patterns: &self.patterns });
                 rest = &rest[taken..];
             }
             let Some(number) = rest.first() else { break };
-            let kind = self.kinds.get(*number as usize).filter(|kind| kind.is_ordinary && !self.in_detail).copied();
+            let kind = self.kinds.get(*number as usize).filter(|kind| kind.is_ordinary && !self.in_detail).cloned();
             let (_, after) = rest.split_at(self.length(rest));
             let is_taken_back = self.patterns.of(after).is_some_and(|next| next.nature == Nature::Retracting);
             if let Some(ordinary) = kind {
@@ -122,13 +136,24 @@ impl Flattener {
         self.hand_over(to);
     }
 
+    /// Tells a record in which there is nothing but calls and returns, and gives what is behind it.
+    #[inline]
+    fn tell_transfers<'a>(&self, words: &'a [u64], to: &mut impl Flat) -> Option<&'a [u64]> {
+        let kind = self.kinds.get(words[0] as usize).filter(|kind| !kind.only_transfers.is_empty())?;
+        let after = &words[usize::from(self.patterns.patterns[words[0] as usize].words)..];
+        let is_taken_back = self.patterns.of(after).is_some_and(|next| next.nature == Nature::Retracting);
+        let executed = kind.executed - u16::from(is_taken_back);
+        self.transfers.tell(kind.only_transfers.clone(), executed, words, to);
+        Some(after)
+    }
+
     /// Takes in units and records that are new in the catalogue.
     fn learn(&mut self, catalogue: &Catalogue, to: &mut impl Flat) {
         for unit in &catalogue.units()[self.units.len()..] {
             self.learn_unit(unit, to);
         }
         for record in &catalogue.records()[self.kinds.len()..] {
-            let unit = self.units[record.unit as usize];
+            let unit = &self.units[record.unit as usize];
             let end =
                 self.units.get(record.unit as usize + 1).map_or(self.instructions.len(), |next| next.first as usize);
             let accesses = n_before(&self.instructions[unit.first as usize..end], record.executed);
@@ -143,6 +168,7 @@ impl Flattener {
                 marks: unit.marks,
                 executed: record.executed,
                 first_mark: unit.first_mark,
+                only_transfers: if record.retracts { 0..0 } else { unit.only_transfers.clone() },
                 is_ordinary,
             });
         }
@@ -174,7 +200,9 @@ impl Flattener {
         let marks = (self.marks.len() - first_mark) as u16;
         let is_ordinary = is_ordinary(unit);
         let calls = self.with_calls && calls(unit);
-        self.units.push(Unit { first: first as u32, first_mark: first_mark as u32, marks, calls, is_ordinary });
+        let only_transfers = if calls { self.transfers.learn(unit).unwrap_or_default() } else { 0..0 };
+        let (first, first_mark) = (first as u32, first_mark as u32);
+        self.units.push(Unit { first, first_mark, marks, calls, only_transfers, is_ordinary });
     }
 
     fn length(&self, words: &[u64]) -> usize {

@@ -114,7 +114,12 @@ impl Passes<'_> {
     }
 
     pub fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
-        let subject = Subject { folder: self.folder, log: self.log, until: None };
+        self.ask_until(None, study)
+    }
+
+    /// Asks something about the run up to an event.
+    pub fn ask_until<T: DeserializeOwned>(&self, until: Option<u64>, study: Study) -> Result<T, Trouble> {
+        let subject = Subject { folder: self.folder, log: self.log, until };
         let task = Task::Study { study, allocators: self.allocators.to_vec() };
         let answer = inquiry::ask(&subject, &task)?;
         serde_json::from_value(answer)

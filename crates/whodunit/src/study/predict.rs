@@ -3,8 +3,8 @@
 use super::Student;
 use super::races::{Classes, Once};
 use analysis::predict::{
-    self, Detector, Doubtful, Exploration, Explored, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, MOST_TRIED,
-    Method, UseSeeker,
+    self, Detector, Doubtful, Exploration, Explored, FirstFound, FirstPass, HandOverCheck, Libraries, MOST_MEMORY,
+    MOST_TRIED, Method, UseSeeker,
 };
 use analysis::races::sampling::samples;
 use analysis::races::{Flags, HandOvers, Sieved};
@@ -37,6 +37,22 @@ pub struct Subject {
     pub watched: u64,
 }
 
+/// What may be handed over.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Proposed {
+    /// Instructions of which it has to be found out.
+    pub candidates: HandOvers,
+    /// Those that are relied on.
+    pub trusted: HandOvers,
+}
+
+impl Proposed {
+    /// Whether what was relied on is so, and nothing else may have been.
+    pub fn holds(&self, found: &FirstFound) -> bool {
+        found.trusted.include(&self.trusted) && self.candidates.include_readers_of(&found.sieved.hand_overs)
+    }
+}
+
 /// Of how much memory something is to be told.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -56,38 +72,44 @@ impl Extent {
     }
 
     /// What is told. Atomics are in any case, and so is what is handed over.
-    fn sparing(self, classes: &Classes, trusted: Option<&HandOvers>) -> Option<Sparing> {
+    fn sparing(self, classes: &Classes, handing: &BTreeSet<u64>) -> Option<Sparing> {
         let (strips, known, few) = match self {
             Extent::Everything => return None,
             Extent::Samples => (samples().collect(), BTreeSet::new(), FEW_STRIPS),
             Extent::Strips(strips) => (BTreeSet::new(), strips, 0),
         };
-        let handing = trusted.map(HandOvers::instructions).unwrap_or_default();
-        let steady = classes.atomic.union(&handing).copied().collect();
+        let steady = classes.atomic.union(handing).copied().collect();
         let steady_code = classes.atomic_code.clone();
         Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code })
     }
 }
 
-/// With these hand-overs, or to look for some; and what has to be told.
-pub fn first_pass(known: Known, trusted: Option<HandOvers>, extent: Extent) -> (impl Student, Option<Sparing>) {
+/// With these hand-overs, or to look for some; and what has to be told, and of which instructions the values.
+pub fn first_pass(
+    known: Known,
+    proposed: Option<Proposed>,
+    extent: Extent,
+) -> (impl Student, Option<Chosen>, Option<Sparing>) {
     let Known { classes, libraries } = known;
-    let sparing = extent.clone().sparing(&classes, trusted.as_ref());
-    let sieve = predict::sieve(classes.clone().classify(), libraries.clone(), MOST_MEMORY);
-    let sieve = match trusted {
-        Some(trusted) => sieve.with_hand_overs(trusted),
-        None => sieve,
-    };
+    let Proposed { candidates, trusted } = proposed.unwrap_or_default();
+    let handing = candidates.instructions().into_iter().chain(trusted.instructions()).collect();
+    let sparing = extent.clone().sparing(&classes, &handing);
+    let sieve = predict::sieve(classes.clone().classify(), libraries.clone(), MOST_MEMORY).with_hand_overs(trusted);
     let sieve = match extent {
         Extent::Everything => sieve,
         Extent::Samples => sieve.sampling(),
         Extent::Strips(numbers) => sieve.on_strips(numbers),
     };
-    let student = Once::new(FirstPass::new(sieve), move |pass: FirstPass| {
+    let instructions = candidates.instructions();
+    let chosen =
+        (!instructions.is_empty()).then(|| Chosen { instructions, others: Wanted::ADDRESSES, spares_calls: false });
+    let pass = FirstPass::new(sieve);
+    let pass = if chosen.is_some() { pass.checking(candidates) } else { pass };
+    let student = Once::new(pass, move |pass: FirstPass| {
         let classify = [classes.clone().classify(), classes.clone().classify()];
         json!(pass.into_found(classify, libraries.clone()))
     });
-    (student, sparing)
+    (student, chosen, sparing)
 }
 
 /// Which of these instructions hand over nothing but pointers, or flags: they are all that has to be told.
@@ -99,7 +121,7 @@ pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
 }
 
 pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, Option<Sparing>) {
-    let sparing = extent.sparing(&known.classes, None);
+    let sparing = extent.sparing(&known.classes, &BTreeSet::new());
     let classify = [known.classes.clone().classify(), known.classes.classify()];
     let exploration = Exploration::after(sieved, classify, known.libraries);
     (Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored())), sparing)

@@ -81,6 +81,12 @@ impl<L: Listener, F: Send> Listener for Once<L, F> {
         }
     }
 
+    fn passed_over(&mut self, thread: Thread, site: u64, calls: u64) {
+        if let Some(listener) = &mut self.listener {
+            listener.passed_over(thread, site, calls);
+        }
+    }
+
     fn site(&mut self, site: Site, pc: u64) {
         if let Some(listener) = &mut self.listener {
             listener.site(site, pc);

@@ -1,9 +1,9 @@
 //! What threads hand to each other under locks: who reads a pointer under a lock that its writer held, as with a queue, depends on
 //! all that the writer did before. So does who reads a [flag](super::flags) that it would have waited for otherwise.
 //!
-//! The stream has no values here. So a first sieve only notes which instructions read and write what has the size of a pointer in
-//! this way, and what may be a flag. A [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them read nothing but pointers,
-//! or flags, and to a second sieve these order what follows: if what was given and what is taken have the same address.
+//! The sieve looks at no values. So it only notes which instructions read and write what has the size of a pointer in this way, and what may be
+//! a flag. A [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them read nothing but pointers, or flags, and to a sieve that
+//! is told to trust these they order what follows: if what was given and what is taken have the same address.
 
 use super::super::clock::Moment;
 use super::super::shadow::GRANULE_SIZE;
@@ -36,6 +36,18 @@ impl HandOvers {
         self.readers.is_empty() && self.flags.readers.is_empty()
     }
 
+    /// Whether all others are among these.
+    pub fn include(&self, others: &HandOvers) -> bool {
+        let includes_writers = self.writers.is_superset(&others.writers);
+        let includes_flags = self.flags.writers.is_superset(&others.flags.writers);
+        includes_writers && includes_flags && self.include_readers_of(others)
+    }
+
+    /// The same of who reads.
+    pub fn include_readers_of(&self, others: &HandOvers) -> bool {
+        self.readers.is_superset(&others.readers) && self.flags.readers.is_superset(&others.flags.readers)
+    }
+
     pub fn instructions(&self) -> BTreeSet<u64> {
         self.readers.union(&self.writers).copied().chain(self.flags.instructions()).collect()
     }
@@ -46,7 +58,7 @@ pub struct Given {
     pub thread: Thread,
     address: u64,
     holding: Holding,
-    /// Nothing while it is only looked who gives and takes.
+    /// Nothing if the instruction is not trusted.
     moment: Option<Moment>,
 }
 
@@ -64,26 +76,26 @@ pub struct Hatch {
     pub given: Option<Given>,
 }
 
-#[derive(Default)]
-enum Seeking {
-    /// Nothing is handed over.
-    #[default]
-    Off,
-    /// Which instructions may hand over something is to be found out.
-    Any,
-    /// These do.
-    Only(HandOvers),
+/// What a site is trusted to do.
+#[derive(Clone, Copy, Default)]
+struct Trust {
+    takes: bool,
+    gives: bool,
+    /// It has to do with flags, of whatever size.
+    is_of_flag: bool,
 }
 
 /// Keeps the hatches of a sieve.
 #[derive(Default)]
 pub struct Hatches {
-    seeking: Seeking,
-    /// Of each site, whether it takes or gives: whether it has been seen to, or is trusted to.
+    /// Otherwise nothing is handed over.
+    are_open: bool,
+    trusted: HandOvers,
+    /// By site.
+    trust: Vec<Trust>,
+    /// Of each site, whether it has been seen to take or give.
     takes: Vec<bool>,
     gives: Vec<bool>,
-    /// Whether it is trusted to have to do with flags, of whatever size.
-    flags: Vec<bool>,
     seeker: FlagSeeker,
     /// By thread.
     holding: Vec<Holding>,
@@ -95,39 +107,34 @@ pub struct Hatches {
 }
 
 impl Hatches {
-    /// Looks for instructions that may hand over something.
-    pub fn seeking() -> Hatches {
-        Hatches { seeking: Seeking::Any, ..Hatches::default() }
-    }
-
-    /// What these instructions hand over orders what follows.
-    pub fn of(trusted: HandOvers) -> Hatches {
-        Hatches { seeking: Seeking::Only(trusted), ..Hatches::default() }
+    /// Looks for instructions that may hand over something. What these do orders what follows.
+    pub fn trusting(trusted: HandOvers) -> Hatches {
+        Hatches { are_open: true, trusted, ..Hatches::default() }
     }
 
     pub fn site(&mut self, site: usize, pc: u64) {
         let length = self.takes.len().max(site + 1);
         self.takes.resize(length, false);
         self.gives.resize(length, false);
-        self.flags.resize(length, false);
-        if let Seeking::Only(HandOvers { readers, writers, flags }) = &self.seeking {
-            self.takes[site] = readers.contains(&pc) || flags.readers.contains(&pc);
-            self.gives[site] = writers.contains(&pc) || flags.writers.contains(&pc);
-            self.flags[site] = flags.readers.contains(&pc) || flags.writers.contains(&pc);
-        }
+        self.trust.resize(length, Trust::default());
+        let HandOvers { readers, writers, flags } = &self.trusted;
+        let (reads_flag, writes_flag) = (flags.readers.contains(&pc), flags.writers.contains(&pc));
+        self.trust[site] = Trust {
+            takes: readers.contains(&pc) || reads_flag,
+            gives: writers.contains(&pc) || writes_flag,
+            is_of_flag: reads_flag || writes_flag,
+        };
     }
 
     /// A thread has taken a lock, by a call with this return address.
     pub fn locked(&mut self, thread: Thread, object: u64, call: u64) {
-        if matches!(self.seeking, Seeking::Off) {
+        if !self.are_open {
             return;
         }
         let length = self.holding.len().max(thread as usize + 1);
         self.holding.resize_with(length, Holding::default);
         let holding = Arc::make_mut(&mut self.holding[thread as usize]);
-        if matches!(self.seeking, Seeking::Any) {
-            self.seeker.locked(thread, (object, call), holding.is_empty());
-        }
+        self.seeker.locked(thread, (object, call), holding.is_empty());
         holding.push(object);
     }
 
@@ -155,12 +162,6 @@ impl Hatches {
         self.is_holding
     }
 
-    /// Whether it is to be looked for instructions that may have to do with flags, while the running thread holds a lock.
-    #[inline]
-    pub fn is_heeding(&self) -> bool {
-        self.is_holding && matches!(self.seeking, Seeking::Any)
-    }
-
     /// The program's own code accesses what may be a flag.
     #[inline]
     pub fn heed(&mut self, access: &Access) {
@@ -179,44 +180,38 @@ impl Hatches {
         if !self.is_holding {
             return false;
         }
-        let is_pointer = u64::from(access.size) == GRANULE_SIZE && access.address.is_multiple_of(GRANULE_SIZE);
         match access.kind {
-            AccessKind::Read | AccessKind::Write if is_pointer => true,
+            AccessKind::Read | AccessKind::Write if may_be_pointer(access) => true,
             AccessKind::Read | AccessKind::Write | AccessKind::Update => {
-                self.flags[access.site.0 as usize] && is_in_granule(access)
+                self.trust[access.site.0 as usize].is_of_flag && is_in_granule(access)
             }
             AccessKind::Atomic => false,
         }
     }
 
-    /// What the running thread takes by a read from an address, if another has given it there.
-    pub fn take(&mut self, number: u32, site: usize, address: u64) -> Option<&Moment> {
+    /// What the running thread takes by a read, if another has given it there.
+    pub fn take(&mut self, number: u32, access: &Access) -> Option<&Moment> {
         let given = self.hatches[number as usize].given.as_ref()?;
         let holding = self.holding.get(self.running as usize)?;
-        if given.thread == self.running || given.address != address || !given.shares_lock(holding) {
+        if given.thread == self.running || given.address != access.address || !given.shares_lock(holding) {
             return None;
         }
-        if matches!(self.seeking, Seeking::Any) {
-            self.takes[site] = true;
-        }
-        given.moment.as_ref().filter(|_| self.takes[site])
+        let site = access.site.0 as usize;
+        self.takes[site] |= may_be_pointer(access);
+        given.moment.as_ref().filter(|_| self.trust[site].takes)
     }
 
-    /// Whether what a site writes is given to others.
-    pub fn gives(&self, site: usize) -> bool {
-        matches!(self.seeking, Seeking::Any) || self.gives[site]
+    /// Whether what a site gives orders what follows.
+    pub fn orders(&self, site: usize) -> bool {
+        self.trust[site].gives
     }
 
-    /// Whether what is given orders what follows.
-    pub fn orders(&self) -> bool {
-        matches!(self.seeking, Seeking::Only(_))
-    }
-
-    /// The running thread has written to an address what others may take.
-    pub fn give(&mut self, number: u32, site: usize, (address, moment): (u64, Option<Moment>)) {
-        self.gives[site] = true;
+    /// The running thread has written what others may take.
+    pub fn give(&mut self, number: u32, access: &Access, moment: Option<Moment>) {
+        self.gives[access.site.0 as usize] |= may_be_pointer(access);
         let holding = self.holding.get(self.running as usize).cloned().unwrap_or_default();
-        self.hatches[number as usize].given = Some(Given { thread: self.running, address, holding, moment });
+        let (thread, address) = (self.running, access.address);
+        self.hatches[number as usize].given = Some(Given { thread, address, holding, moment });
     }
 
     /// The number of a new one, unless there are too many.
@@ -252,6 +247,11 @@ impl Hatches {
         let writers = if readers.is_empty() { BTreeSet::new() } else { places_of(&self.gives, &place) };
         HandOvers { readers, writers, flags: self.seeker.into_flags(place) }
     }
+}
+
+#[inline]
+fn may_be_pointer(access: &Access) -> bool {
+    u64::from(access.size) == GRANULE_SIZE && access.address.is_multiple_of(GRANULE_SIZE)
 }
 
 #[inline]

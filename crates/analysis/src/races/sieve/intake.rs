@@ -108,7 +108,7 @@ impl Sieve {
     /// A thread that holds a lock accesses what may be a flag.
     #[inline]
     fn heed(&mut self, access: &Access) {
-        if self.hatches.is_heeding() && self.orders[access.site.0 as usize] {
+        if self.hatches.is_holding() && self.orders[access.site.0 as usize] {
             self.hatches.heed(access);
         }
     }

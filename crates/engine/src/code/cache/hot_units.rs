@@ -11,6 +11,13 @@ use crate::code::path::{GuestCode, Path};
 use crate::code::translate::{self, Gate};
 use iced_x86::Instruction;
 
+/// A unit that is told in part, but not yet now and then.
+pub struct ToldForAWhile {
+    head: u64,
+    /// Where it is counted how often it is run until then.
+    left: u64,
+}
+
 impl CodeCache {
     /// Cuts hot paths off where they are often left.
     pub fn review_hot_paths(&mut self, code: &dyn GuestCode) {
@@ -22,6 +29,38 @@ impl CodeCache {
         });
         for path in cut {
             self.add_hot_path(code, &path);
+        }
+    }
+
+    /// Where code goes on from `head` as long as it does not have to write anything down each time.
+    fn quiet_path(&self, code: &dyn GuestCode, head: u64) -> Path {
+        let tells = |instruction: &Instruction| {
+            self.wishes().is_some_and(|wishes| self.tells_always(wishes, std::slice::from_ref(instruction)))
+        };
+        Path::follow(code, head, self.limits, |_| false, |instruction| !tells(instruction)).into_loop()
+    }
+
+    /// The count of how often the unit of a path at `head` is run before it is one that tells now and then, if it becomes one.
+    pub fn tell_for_a_while(&mut self, head: u64, path: &Path) -> Option<u64> {
+        let patience = self.patience()?;
+        if self.stops_within(path) {
+            return None;
+        }
+        let left = self.emit_constant(patience);
+        self.told_for_a_while.push(ToldForAWhile { head, left });
+        Some(left)
+    }
+
+    /// Makes units that have told enough such that tell now and then.
+    pub fn quieten_units(&mut self, code: &dyn GuestCode) {
+        let told = std::mem::take(&mut self.told_for_a_while);
+        let (enough, still): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| self.memory.constant(told.left) == 0);
+        self.told_for_a_while = still;
+        for ToldForAWhile { head, .. } in enough {
+            let path = self.quiet_path(code, head);
+            if !self.stops_within(&path) {
+                self.add_path(code, &path, 0);
+            }
         }
     }
 
@@ -55,17 +94,17 @@ impl CodeCache {
 
     /// Whether a path leaves before its end, or has something to write down each time.
     fn stops_within(&self, path: &Path) -> bool {
-        let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
         let may_stop = !(self.places.is_empty() && self.points.is_empty());
+        let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
         may_stop && path.instructions.iter().any(stops)
-            || self.wishes().is_some_and(|wishes| self.tells_always(wishes, path))
+            || self.wishes().is_some_and(|wishes| self.tells_always(wishes, &path.instructions))
     }
 
-    /// Whether a path has something to write down however often it is taken.
-    fn tells_always(&self, wishes: Wishes<'_>, path: &Path) -> bool {
+    /// Whether some code has something to write down however often it is run.
+    fn tells_always(&self, wishes: Wishes<'_>, code: &[Instruction]) -> bool {
         match self.spared().filter(|spared| spared.patience().is_some()) {
-            Some(spared) => spared.insists_on(wishes, &path.instructions),
-            None => wishes.concern(&path.instructions),
+            Some(spared) => spared.insists_on(wishes, code),
+            None => wishes.concern(code),
         }
     }
 
@@ -74,9 +113,8 @@ impl CodeCache {
         self.spared().and_then(Spared::patience)
     }
 
-    /// The gate to a hot path that would write something down: now and then its head goes on in a translation that does.
-    fn gate_to(&mut self, code: &dyn GuestCode, path: &Path) -> Option<Gate> {
-        let patience = self.patience()?;
+    /// The gate to a hot path that would write something down: now and then its head goes on in a translation that does, and so often at first.
+    fn gate_to(&mut self, code: &dyn GuestCode, path: &Path, patience: u64) -> Option<Gate> {
         self.wishes().filter(|wishes| wishes.concern(&path.instructions))?;
         self.anonymous = true;
         let aside = self.translate(code, path.instructions[0].ip());
@@ -98,8 +136,14 @@ impl CodeCache {
 
     /// Translates a hot path and makes everything that goes to its head go there.
     pub fn add_hot_path(&mut self, code: &dyn GuestCode, path: &Path) {
+        let patience = self.patience().unwrap_or(0);
+        self.add_path(code, path, patience);
+    }
+
+    /// The same for a path that is told so often at first, if it would write something down.
+    fn add_path(&mut self, code: &dyn GuestCode, path: &Path, patience: u64) {
         self.make_room();
-        let gate = self.gate_to(code, path);
+        let gate = self.gate_to(code, path, patience);
         self.memory.align(RegionName::Hot, 16);
         let head = path.instructions[0].ip();
         let old = self.entries.get(&head).copied();

@@ -56,6 +56,16 @@ impl Emitter<'_> {
         self.asm.load_slot(CX, home);
     }
 
+    /// Takes one of the count of times that the unit at `head` is still run.
+    pub(super) fn count_run(&mut self, head: u64, left: u64) {
+        let home = self.layout.spill(COUNT_HOME);
+        self.step(head, Disturbance::default());
+        self.asm.store_slot(home, CX);
+        let used_up = self.take_one_of(left);
+        self.asm.land(used_up);
+        self.asm.load_slot(CX, home);
+    }
+
     /// Takes one of a count, through RCX, and hops if there is nothing left.
     fn take_one_of(&mut self, count: u64) -> Hop {
         self.asm.raw(&[0x48, 0x8b, 0x0d]); // mov rcx, [rip + …]
