@@ -163,7 +163,9 @@ impl Sieve {
 
     pub fn into_sieved(self) -> Sieved {
         let knows_all = !self.has_given_up && self.threads.unwatched() == 0;
-        let (suspects, placed) = self.suspects.into_suspects();
+        // What libraries have for themselves they keep in order by themselves, often by locks that nobody else can see.
+        let is_own = |address: u64| self.libraries.iter().any(|library| library.contains(&address));
+        let (suspects, placed) = self.suspects.into_suspects(|address| !is_own(address));
         let suspects = knows_all.then_some(suspects);
         let hand_overs = self.hatches.into_hand_overs(|site| self.sites.place(site).0);
         Sieved { suspects, placed, atomics: self.atomics, unwatched: self.cells.unwatched(), hand_overs }

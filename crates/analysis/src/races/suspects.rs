@@ -98,10 +98,14 @@ impl Suspected {
         }
     }
 
-    pub fn into_suspects(self) -> (Suspects, Placed) {
+    /// Those that are of concern.
+    pub fn into_suspects(self, concerns: impl Fn(u64) -> bool) -> (Suspects, Placed) {
+        let of_concern = |granules: FxHashSet<u64>| {
+            Suspects::new(granules.into_iter().filter(|granule| concerns(granule * GRANULE_SIZE)))
+        };
         let placed = self.placed.into_iter().flatten();
-        let placed = placed.map(|(block, granules)| (block, Suspects::new(granules))).collect();
-        (Suspects::new(self.granules), Placed(placed))
+        let placed = placed.map(|(block, granules)| (block, of_concern(granules))).collect();
+        (of_concern(self.granules), Placed(placed))
     }
 }
 

@@ -126,9 +126,9 @@ pub fn hot(
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.counts_surprises = true;
     let head = path.instructions[0].ip();
-    emitter.add_entry(head);
-    if let Some(gate) = gate {
-        emitter.pass_gate(head, gate);
+    match gate {
+        Some(gate) => emitter.gated_entry(code, head, gate),
+        None => emitter.add_entry(head),
     }
     emitter.path(code, path, placements);
     emitter.output

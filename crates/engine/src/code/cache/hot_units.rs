@@ -149,10 +149,10 @@ impl CodeCache {
         let old = self.entries.get(&head).copied();
         let repeated = path.repeated();
         let placements = events::place_in_groups(code, &repeated.instructions);
-        let (host, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements, gate));
-        if let Some(old) = old {
+        let (_, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements, gate));
+        if let (Some(old), Some(new)) = (old, self.entry(head)) {
             let mut asm = Assembler::new(old);
-            asm.jump(host);
+            asm.jump(new);
             self.memory.write(old, asm.bytes());
         }
         for placement in placements.iter().filter(|placement| placement.amount > 1) {

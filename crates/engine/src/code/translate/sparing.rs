@@ -2,10 +2,12 @@
 
 use super::observed::Ending;
 use super::{CX, Emitter};
-use crate::code::assembler::{Assembler, Hop, Patch};
+use crate::code::assembler::{Assembler, Condition, Hop, Patch};
 use crate::code::cache::Disturbance;
+use crate::code::events::flags_dead_at;
 use crate::code::observe::UnitFacts;
 use crate::code::observe::sparing::{Allowance, FIRST_COME, Fate, NOW_AND_THEN, Start};
+use crate::code::path::GuestCode;
 use crate::context::{SPILL_SLOTS, Slot};
 use trace::stream::strips::STRIP_BITS;
 
@@ -35,25 +37,43 @@ pub struct Gate {
 }
 
 impl Emitter<'_> {
-    /// Goes aside now and then, before anything of the path has been done.
-    pub(super) fn pass_gate(&mut self, head: u64, gate: Gate) {
+    /// Makes the entry of a hot path, which goes aside now and then, before anything of the path has been done.
+    pub(super) fn gated_entry(&mut self, code: &dyn GuestCode, head: u64, gate: Gate) {
         self.is_gated = true;
-        let home = self.layout.spill(COUNT_HOME);
-        self.step(head, Disturbance::default());
-        self.asm.store_slot(home, CX);
-        let is_time = self.take_one_of(gate.silence);
-        let passed = self.asm.jump(0);
-        self.asm.land(is_time);
+        if flags_dead_at(code, head) {
+            let way_aside = self.asm.here();
+            self.step(head, Disturbance::default());
+            self.asm.store_slot(self.layout.spill(COUNT_HOME), CX);
+            self.go_aside(gate);
+            self.add_entry(head);
+            self.step(head, Disturbance::default());
+            self.asm.raw(&[0x48, 0xff, 0x0d]); // dec qword [rip + …]
+            self.asm.relative(gate.silence);
+            self.asm.jump_if(Condition::NEGATIVE, way_aside);
+        } else {
+            self.add_entry(head);
+            self.step(head, Disturbance::default());
+            self.asm.store_slot(self.layout.spill(COUNT_HOME), CX);
+            let is_time = self.take_one_of(gate.silence);
+            let passed = self.asm.jump(0);
+            self.asm.land(is_time);
+            self.go_aside(gate);
+            self.asm.aim(passed, self.asm.here());
+            self.asm.load_slot(CX, self.layout.spill(COUNT_HOME));
+        }
+    }
+
+    /// The way aside, with RCX in its place: for the first times, or one time, whereupon silence begins.
+    fn go_aside(&mut self, gate: Gate) {
         let used_up = self.take_one_of(gate.patience);
-        let goes_aside = self.asm.jump(0);
+        self.asm.load_constant(CX, 0);
+        let goes_on = self.asm.jump(0);
         self.asm.land(used_up);
         self.asm.load_constant(CX, NOW_AND_THEN as u64 - 1);
+        self.asm.aim(goes_on, self.asm.here());
         self.store_count(gate.silence);
-        self.asm.aim(goes_aside, self.asm.here());
-        self.asm.load_slot(CX, home);
+        self.asm.load_slot(CX, self.layout.spill(COUNT_HOME));
         self.asm.jump(gate.aside);
-        self.asm.aim(passed, self.asm.here());
-        self.asm.load_slot(CX, home);
     }
 
     /// Takes one of the count of times that the unit at `head` is still run.
