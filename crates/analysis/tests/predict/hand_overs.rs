@@ -2,8 +2,9 @@
 
 use super::Does::{Read, Write};
 use super::{
-    Does, FLAG, LOCK, OBJECT, POINTER, allocate, begin_wait, contended, contended_by_hand_overs, end_wait, explored,
-    explored_by_hand_overs, free, lock, places, predicted_from, trusted, unlock, with_threads,
+    Does, FLAG, FirstPass, LOCK, MOST_MEMORY, OBJECT, POINTER, allocate, begin_wait, contended,
+    contended_by_hand_overs, end_wait, explored, explored_by_hand_overs, free, lock, places, plain, predicted_from,
+    sieve, tell, trusted, unlock, with_threads,
 };
 use analysis::races::Flags;
 use std::collections::BTreeMap;
@@ -38,6 +39,24 @@ fn what_is_handed_over_under_a_lock_is_not_looked_at() {
     let mut elsewhere = queue(OBJECT);
     elsewhere[4].1 = other(&elsewhere[4].1).expect("an event");
     assert_eq!(contended_by_hand_overs(&elsewhere), [1, 2, 3, 4], "another lock");
+}
+
+/// One pass that relies on hand-overs, checks them and looks for more comes to the same as one pass for each.
+#[test]
+fn hand_overs_are_checked_by_the_pass_that_relies_on_them() {
+    let stream = with_threads(&queue(OBJECT));
+    let whole = trusted(&stream);
+    let mut pass = FirstPass::new(sieve(plain(), Vec::new(), MOST_MEMORY).with_hand_overs(whole.clone()));
+    pass = pass.checking(whole.clone());
+    tell(&mut pass, &stream);
+    let found = pass.into_found([plain(), plain()], Vec::new());
+    assert_eq!((&found.trusted, &found.sieved.hand_overs), (&whole, &whole));
+    assert_eq!(found.explored, Some(explored_by_hand_overs(&stream)));
+    let mut of_counter = FirstPass::new(sieve(plain(), Vec::new(), MOST_MEMORY)).checking(whole.clone());
+    tell(&mut of_counter, &with_threads(&queue(12)));
+    let found = of_counter.into_found([plain(), plain()], Vec::new());
+    assert!(found.trusted.is_empty(), "12 is no pointer");
+    assert!(whole.include(&found.trusted) && !found.trusted.include(&whole));
 }
 
 #[test]

@@ -100,9 +100,11 @@ pub fn first_pass(
         Extent::Samples => sieve.sampling(),
         Extent::Strips(numbers) => sieve.on_strips(numbers),
     };
-    let instructions = candidates.instructions();
-    let chosen =
-        (!instructions.is_empty()).then(|| Chosen { instructions, others: Wanted::ADDRESSES, spares_calls: false });
+    let chosen = (!candidates.is_empty()).then(|| Chosen {
+        instructions: candidates.instructions(),
+        others: Wanted::ADDRESSES,
+        spares_calls: false,
+    });
     let pass = FirstPass::new(sieve);
     let pass = if chosen.is_some() { pass.checking(candidates) } else { pass };
     let student = Once::new(pass, move |pass: FirstPass| {

@@ -58,7 +58,9 @@ impl CodeCache {
         self.told_for_a_while = still;
         for ToldForAWhile { head, .. } in enough {
             let path = self.quiet_path(code, head);
-            if !self.stops_within(&path) {
+            // The unit may have been dropped, and its code with it.
+            let is_there = self.entry(head).is_some() && !path.instructions.is_empty();
+            if is_there && !self.stops_within(&path) {
                 self.add_path(code, &path, 0);
             }
         }

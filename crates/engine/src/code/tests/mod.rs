@@ -2,6 +2,7 @@
 //! with the guest's own code, by running both.
 
 mod assemble;
+mod calls;
 mod features;
 mod generate;
 pub(in crate::code) mod home;

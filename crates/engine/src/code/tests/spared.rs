@@ -32,6 +32,8 @@ fn told(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i6
     let once = |_| {
         let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
         machine.load(&guest, quantum);
+        // What has told enough by now tells now and then.
+        cache.quieten_units(&trial.code);
         let words = run(cache, &trial.code, trial.entry, quantum, machine.xstate);
         let (state, _) = machine.collect(trial.home);
         let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
@@ -123,6 +125,27 @@ fn what_comes_often_is_told_now_and_then() {
     }
     observation::close_buffer(context::of_this_thread());
     assert!(first > 2 * last, "{first} were told first, {last} in the end");
+}
+
+/// All memory is looked at, and units are run four times before they tell now and then.
+#[test]
+fn units_that_have_told_enough_leave_most_out() {
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread());
+    let strips: BTreeSet<u16> = (0..=(NUMBERS - 1) as u16).collect();
+    let mut spared = spared_cache(Sparing { strips, patience: Some([u32::MAX, 4]), ..Sparing::default() });
+    let (mut first, mut last) = (0, 0);
+    for number in 0..PROGRAMS {
+        let trial = trial(&mut machine, number, false);
+        let some = told(&mut machine, &mut spared, &trial, AT_ONCE, &format!("program {number}"));
+        assert!(is_among(&some[TIMES - 1], &some[0]), "{:x?}\nof {:x?}\n{}", some[TIMES - 1], some[0], trial.listing);
+        let n_atomic = |told: &[Told]| told.iter().filter(|access| access.3 == AccessKind::Atomic).count();
+        assert_eq!(n_atomic(&some[0]), n_atomic(&some[TIMES - 1]), "what orders others is always told");
+        first += some[0].len();
+        last += some[TIMES - 1].len();
+    }
+    observation::close_buffer(context::of_this_thread());
+    assert!(first > 3 * last, "{first} were told first, {last} in the end");
 }
 
 /// Hot paths tell nothing, and let a thread go where it is told now and then.

@@ -1,0 +1,96 @@
+//! Random programs of which calls and returns are told, of most instructions nothing else: those that are worked out once for all records are
+//! the same as those of the events, in the same order.
+
+use crate::code::observe::{Chosen, Mark, Wanted};
+use crate::code::tests::home::{CODE_SIZE, THREAD_AREA, new_cache};
+use crate::code::tests::machine::{Guest, Machine, Segment};
+use crate::code::tests::observed::run;
+use crate::code::tests::programs::{LIMITS, trial};
+use crate::context;
+use crate::observation::{self, Around, Batch, Call, Event, EventKind, Flat, Flattener};
+use sched::ThreadId;
+use trace::stream::records::Records;
+use trace::stream::{Access, Site};
+
+const PROGRAMS: u64 = 200;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Transfer {
+    Call(Call),
+    Return(u64),
+}
+
+/// Hears calls and returns, and counts those that did not come as events.
+#[derive(Default)]
+struct Hearing {
+    heard: Vec<Transfer>,
+    pushed: (u64, u64),
+    n_short: usize,
+}
+
+impl Flat for Hearing {
+    fn accesses(&mut self, _accesses: &[Access]) {}
+
+    fn records(&mut self, _records: &Records<'_>) -> usize {
+        0
+    }
+
+    fn marked(&mut self, pc: u64, _mark: Mark, _words: &[u64]) {
+        panic!("nothing is marked at {pc:x}");
+    }
+
+    fn called(&mut self, call: Call) {
+        self.heard.push(Transfer::Call(call));
+        self.n_short += 1;
+    }
+
+    fn returned(&mut self, target: u64) {
+        self.heard.push(Transfer::Return(target));
+        self.n_short += 1;
+    }
+
+    fn detail(&mut self, event: &Event<'_>) {
+        match event.kind {
+            EventKind::Access(access) if access.is_push_or_pop => self.pushed = (event.pc, access.address),
+            EventKind::Call { target, return_address } => {
+                let stack = if self.pushed.0 == event.pc { self.pushed.1 } else { 0 };
+                self.heard.push(Transfer::Call(Call { pc: event.pc, target, return_address, stack }));
+            }
+            EventKind::Return { target } => self.heard.push(Transfer::Return(target)),
+            _ => {}
+        }
+    }
+
+    fn site(&mut self, _pc: u64) -> Site {
+        Site(0)
+    }
+}
+
+#[test]
+fn calls_and_returns_are_those_of_the_events() {
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread());
+    let mut cache = new_cache(LIMITS[0]);
+    cache.observe(Wanted::EVERYTHING);
+    let others = Wanted { targets: true, ..Wanted::COUNTS };
+    cache.set_chosen(Some(Chosen { others, ..Chosen::default() }));
+    let mut flattener = Flattener::in_detail(true);
+    let (mut n_short, mut n_heard) = (0, 0);
+    for number in 0..PROGRAMS {
+        let trial = trial(&mut machine, number, false);
+        cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
+        let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
+        machine.load(&guest, 1 << 20);
+        let words = run(&mut cache, &trial.code, trial.entry, 1 << 20, machine.xstate);
+        let catalogue = cache.catalogue().expect("the cache is observed");
+        let fs_base = trial.home.data + THREAD_AREA;
+        let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
+        let (mut expected, mut heard) = (Hearing::default(), Hearing::default());
+        batch.events().for_each(|event| expected.detail(&event));
+        flattener.read(&batch, &mut heard);
+        assert_eq!(heard.heard, expected.heard, "program {number}\n{}", trial.listing);
+        (n_short, n_heard) = (n_short + heard.n_short, n_heard + heard.heard.len());
+    }
+    observation::close_buffer(context::of_this_thread());
+    assert!(n_short > n_heard / 2 && n_heard > 100, "{n_short} of {n_heard} were told by what units have in common");
+}
