@@ -1,7 +1,6 @@
 //! Calls that are told when something happens within: most return before that.
 
 use engine::Call;
-use rustc_hash::FxHashMap;
 use trace::stream::{Event, Listener, Thread};
 
 /// What a thread called since anything else was told of it.
@@ -9,8 +8,10 @@ use trace::stream::{Event, Listener, Thread};
 pub struct OpenCalls {
     /// Those that have not returned, the innermost at the end.
     open: Vec<OpenCall>,
-    /// Those that have, by the instruction that called.
-    passed: FxHashMap<u64, Passed>,
+    /// Those that have, by the number of the instruction that called.
+    passed: Vec<Passed>,
+    /// Numbers of those of which there are some, and where they are.
+    some: Vec<(u32, u64)>,
     /// The last of these, and how many were open around it: what a thread did last is of interest.
     last: Option<(OpenCall, usize)>,
 }
@@ -35,14 +36,21 @@ impl OpenCalls {
     }
 
     pub fn called(&mut self, call: Call) {
-        let earlier = self.passed.get(&call.pc).map_or(0, |passed| passed.calls);
+        let earlier = self.passed.get(call.number as usize).map_or(0, |passed| passed.calls);
         self.open.push(OpenCall { call, earlier });
     }
 
     /// Whether it was one of these calls that returned.
     pub fn returned(&mut self, target: u64) -> bool {
         let Some(open) = self.open.pop_if(|open| open.call.return_address == target) else { return false };
-        self.passed.entry(open.call.pc).or_default().calls += 1;
+        let index = open.call.number as usize;
+        if self.passed.len() <= index {
+            self.passed.resize(index + 1, Passed::default());
+        }
+        if self.passed[index].calls == 0 {
+            self.some.push((open.call.number, open.call.pc));
+        }
+        self.passed[index].calls += 1;
         self.last = Some((open, self.open.len()));
         true
     }
@@ -55,12 +63,14 @@ impl OpenCalls {
         if let Some((last, _)) = self.last.take() {
             self.tell_one(&last, thread, listener);
             listener.event(thread, &Event::Returned { target: last.call.return_address });
-            self.passed.entry(last.call.pc).or_default().told += 1;
+            self.passed[last.call.number as usize].told += 1;
         }
         open[around..].iter().for_each(|open| self.tell_one(open, thread, listener));
-        // In whatever order: each counts for itself.
-        for (site, Passed { calls, told }) in self.passed.drain().filter(|(_, passed)| passed.told < passed.calls) {
-            listener.passed_over(thread, site, calls - told);
+        for (number, site) in self.some.drain(..) {
+            let Passed { calls, told } = std::mem::take(&mut self.passed[number as usize]);
+            if told < calls {
+                listener.passed_over(thread, site, calls - told);
+            }
         }
         self.open = open;
         self.open.clear();
@@ -68,8 +78,8 @@ impl OpenCalls {
 
     /// Tells a call, after how many came before it that nobody was told of.
     fn tell_one(&mut self, OpenCall { call, earlier }: &OpenCall, thread: Thread, listener: &mut impl Listener) {
-        let Call { pc, target, return_address, stack } = *call;
-        if let Some(passed) = self.passed.get_mut(&pc).filter(|passed| passed.told < *earlier) {
+        let Call { number, pc, target, return_address, stack } = *call;
+        if let Some(passed) = self.passed.get_mut(number as usize).filter(|passed| passed.told < *earlier) {
             listener.passed_over(thread, pc, earlier - passed.told);
             passed.told = *earlier;
         }
@@ -109,7 +119,7 @@ mod tests {
         for step in steps {
             let pc = step.unsigned_abs();
             if *step > 0 {
-                calls.called(Call { pc, target: 0, return_address: pc + 1, stack: 0 });
+                calls.called(Call { number: pc as u32 / 10, pc, target: 0, return_address: pc + 1, stack: 0 });
             } else {
                 assert!(calls.returned(pc + 1), "{steps:?}");
             }
@@ -139,7 +149,7 @@ mod tests {
     #[test]
     fn other_returns_are_told_by_others() {
         let mut calls = OpenCalls::default();
-        calls.called(Call { pc: 10, target: 0, return_address: 11, stack: 0 });
+        calls.called(Call { number: 0, pc: 10, target: 0, return_address: 11, stack: 0 });
         assert!(!calls.returned(12));
         assert!(calls.returned(11) && !calls.returned(11));
     }

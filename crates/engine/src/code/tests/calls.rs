@@ -16,7 +16,8 @@ const PROGRAMS: u64 = 200;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Transfer {
-    Call(Call),
+    /// Where from, where to, where back, and where that is kept.
+    Call([u64; 4]),
     Return(u64),
 }
 
@@ -40,7 +41,8 @@ impl Flat for Hearing {
     }
 
     fn called(&mut self, call: Call) {
-        self.heard.push(Transfer::Call(call));
+        let Call { pc, target, return_address, stack, .. } = call;
+        self.heard.push(Transfer::Call([pc, target, return_address, stack]));
         self.n_short += 1;
     }
 
@@ -54,7 +56,7 @@ impl Flat for Hearing {
             EventKind::Access(access) if access.is_push_or_pop => self.pushed = (event.pc, access.address),
             EventKind::Call { target, return_address } => {
                 let stack = if self.pushed.0 == event.pc { self.pushed.1 } else { 0 };
-                self.heard.push(Transfer::Call(Call { pc: event.pc, target, return_address, stack }));
+                self.heard.push(Transfer::Call([event.pc, target, return_address, stack]));
             }
             EventKind::Return { target } => self.heard.push(Transfer::Return(target)),
             _ => {}
