@@ -53,9 +53,8 @@ impl CodeCache {
 
     /// Makes units that have told enough such that tell now and then.
     pub fn quieten_units(&mut self, code: &dyn GuestCode) {
-        let told = std::mem::take(&mut self.told_for_a_while);
-        let (enough, still): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| self.memory.constant(told.left) == 0);
-        self.told_for_a_while = still;
+        let has_told_enough = |told: &mut ToldForAWhile| self.memory.constant(told.left) == 0;
+        let enough: Vec<ToldForAWhile> = self.told_for_a_while.extract_if(.., has_told_enough).collect();
         for ToldForAWhile { head, .. } in enough {
             let path = self.quiet_path(code, head);
             // The unit may have been dropped, and its code with it.
