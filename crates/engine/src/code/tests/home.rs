@@ -74,7 +74,7 @@ pub fn new_cache(limits: Limits) -> CodeCache {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let address = CACHES + COUNT.fetch_add(1, Ordering::SeqCst) * 2 * CACHE_SIZE;
     let memory = CodeMemory::reserve(address, CACHE_SIZE).expect("the cache's memory is free");
-    let candidates = (0..64).map(|n| TABLES + n * TABLE_STRIDE);
+    let candidates = (0..96).map(|n| TABLES + n * TABLE_STRIDE);
     CodeCache::new(memory, BranchTable::reserve(candidates).expect("low memory is free"), limits)
 }
 
