@@ -132,10 +132,7 @@ pub fn verdict(case: &mut Case, arguments: &Arguments) -> Result<Verdict, Troubl
 /// What a look shows, and what comes of it; nothing if it shows nothing.
 fn seen(case: &mut Case, look: Look, arguments: &Arguments) -> Result<Option<Seen>, Trouble> {
     let is_heard_anew = look.is_by_calls() || look == Look::TwoByTwo;
-    let before = match is_heard_anew {
-        false => None,
-        true => Some((heard_anew(case, look.manner(case))?, case.story.clone())),
-    };
+    let before = if is_heard_anew { Some((heard_anew(case, look.manner(case))?, case.story.clone())) } else { None };
     case.story.push_str(look.story());
     let found = found(case, look, arguments).and_then(|mut found| {
         sharpen(&case.runs, &mut found);

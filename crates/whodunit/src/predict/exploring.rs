@@ -32,16 +32,18 @@ pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, n_events: u64) -> Resul
     let until = Some((n_events / PARTS).max(FEWEST_EVENTS));
     let beginning: FirstFound = passes.ask_until(until, first_pass(known, None, Extent::Samples))?;
     let candidates = beginning.sieved.hand_overs;
-    let trusted = match candidates.is_empty() {
-        true => HandOvers::default(),
-        false => passes.ask_until(until, Study::CheckHandOvers(candidates.clone()))?,
+    let trusted = if candidates.is_empty() {
+        HandOvers::default()
+    } else {
+        passes.ask_until(until, Study::CheckHandOvers(candidates.clone()))?
     };
     let proposed = Proposed { candidates, trusted };
     let found = sieve(passes, known, Some(proposed.clone()), Extent::Samples)?;
     if proposed.holds(&found) {
         return Ok((explored_in_part(passes, known, found)?, proposed.trusted.flags));
     }
-    trusting(passes, known, found.sieved.hand_overs, Extent::Samples)
+    let trusted = passes.ask(Study::CheckHandOvers(found.sieved.hand_overs))?;
+    relying_on(trusted, passes, known, Extent::Samples)
 }
 
 /// The same for a short run.
@@ -51,19 +53,22 @@ fn by_all_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<(Explored, Fl
     if sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
         return Ok((explored_in_part(passes, known, first)?, Flags::default()));
     }
+    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
+    if trusted.is_empty() {
+        return Ok((explored_in_part(passes, known, first)?, Flags::default()));
+    }
     // More is ordered with hand-overs, so what nobody contended for needs no other look.
     let extent = Extent::of(sieved);
-    trusting(passes, known, first.sieved.hand_overs, extent)
+    relying_on(trusted, passes, known, extent)
 }
 
-/// With those of some hand-overs that are some.
-fn trusting(
+/// Where these hand-overs, which are known to be some in the whole run, order what follows.
+fn relying_on(
+    trusted: HandOvers,
     passes: &Passes<'_>,
     known: &Known,
-    candidates: HandOvers,
     extent: Extent,
 ) -> Result<(Explored, Flags), Trouble> {
-    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(candidates))?;
     let flags = trusted.flags.clone();
     let proposed = Proposed { candidates: HandOvers::default(), trusted };
     let found = sieve(passes, known, Some(proposed), extent)?;

@@ -7,7 +7,7 @@ use analysis::predict::{
     MOST_TRIED, Method, UseSeeker,
 };
 use analysis::races::sampling::samples;
-use analysis::races::{Flags, HandOvers, Sieved};
+use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 use engine::{Chosen, Sparing, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -47,9 +47,11 @@ pub struct Proposed {
 }
 
 impl Proposed {
-    /// Whether what was relied on is so, and nothing else may have been.
+    /// Whether what was relied on is so, and nothing is left that others may have handed over.
     pub fn holds(&self, found: &FirstFound) -> bool {
-        found.trusted.include(&self.trusted) && self.candidates.include_readers_of(&found.sieved.hand_overs)
+        let is_all_in_order = found.sieved.suspects.as_ref().is_some_and(Suspects::is_empty);
+        let knows_all = is_all_in_order || self.candidates.include_readers_of(&found.sieved.hand_overs);
+        found.trusted.include(&self.trusted) && knows_all
     }
 }
 
