@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::code::path::GuestCode;
+use crate::kernel;
 use crate::space::GuestSpace;
 
 /// The guest's code in its own address space.
@@ -17,5 +18,9 @@ impl GuestCode for LiveCode<'_> {
             Some((_, end)) => unsafe { std::slice::from_raw_parts(pc as *const u8, (end - pc).min(WINDOW) as usize) },
             None => &[],
         }
+    }
+
+    fn pointer(&self, address: u64) -> Option<u64> {
+        kernel::read(address).ok()
     }
 }

@@ -94,6 +94,8 @@ impl World {
         let code = LiveCode(&self.space);
         self.cache.review_hot_paths(&code);
         self.cache.quieten_units(&code);
+        self.cache.hush_bound_functions(&code);
+        self.cache.begin_slice();
         self.guard_new_pages();
         self.cache.sample(branch)
     }

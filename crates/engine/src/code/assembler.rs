@@ -10,7 +10,6 @@ pub struct Condition(pub u8);
 
 impl Condition {
     pub const NOT_ZERO: Condition = Condition(5);
-    pub const NEGATIVE: Condition = Condition(8);
     pub const NOT_POSITIVE: Condition = Condition(14);
 
     pub fn inverted(self) -> Condition {

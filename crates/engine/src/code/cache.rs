@@ -4,6 +4,7 @@
 //! back by guest address. So units can be dropped at any moment: a dropped unit's entries are overwritten with a jump
 //! to a fresh exit, which catches every way in (links, fall-through, lookup prefixes) without a list of who links where.
 
+mod gates;
 mod hot_units;
 mod lookups;
 mod meaning;
@@ -24,6 +25,7 @@ use crate::debug::Watch;
 use crate::processor::Shown;
 use crate::processor::features::Beyond;
 use crate::signals::frame::XState;
+use gates::Gates;
 use hot_units::ToldForAWhile;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
@@ -85,6 +87,7 @@ pub struct CodeCache {
     hot_paths: HotPaths,
     /// Units that tell something, and will do so now and then.
     told_for_a_while: Vec<ToldForAWhile>,
+    gates: Gates,
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
     /// Where they write registers too.
@@ -171,6 +174,7 @@ impl CodeCache {
             heat: Heat::default(),
             hot_paths: HotPaths::default(),
             told_for_a_while: Vec::new(),
+            gates: Gates::default(),
             catalogue: None,
             marks: Marks::new(),
             chosen: None,
@@ -444,6 +448,7 @@ impl CodeCache {
         self.heat = Heat::default();
         self.hot_paths = HotPaths::default();
         self.told_for_a_while.clear();
+        self.gates.clear();
         self.memory.rewind(self.empty);
         self.table.fill(self.stubs.indirect_miss);
     }
@@ -543,10 +548,19 @@ impl CodeCache {
             self.spared.iter_mut().for_each(|spared| spared.forget(&range));
             self.hot_paths.forget(&range);
             self.quiet.forget();
-            self.approaches.clear();
-            self.kept_steps.clear();
         }
-        let units: Vec<u32> = hit.iter().flat_map(|page| self.pages.remove(page).unwrap_or_default()).collect();
+        self.drop_pages(hit);
+    }
+
+    /// Drops every unit that was translated from these pages.
+    fn drop_pages(&mut self, pages: impl IntoIterator<Item = u64>) {
+        let units = pages.into_iter().flat_map(|page| self.pages.remove(&page).unwrap_or_default());
+        let units: Vec<u32> = units.collect();
+        if units.is_empty() {
+            return;
+        }
+        self.approaches.clear();
+        self.kept_steps.clear();
         let entries: usize = units.iter().map(|&unit| self.units[unit as usize].entries.len()).sum();
         if self.memory.cold.left() < ROOM + entries as u64 * EXIT_SIZE {
             return self.flush();

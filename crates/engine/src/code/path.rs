@@ -10,6 +10,9 @@ pub trait GuestCode {
     /// The executable bytes from `pc` on, as many as lie together (at least up to the end of the page); empty where
     /// nothing may be executed.
     fn fetch(&self, pc: u64) -> &[u8];
+
+    /// The pointer that the guest has at an address, which code jumps through; nothing where it has no memory.
+    fn pointer(&self, address: u64) -> Option<u64>;
 }
 
 /// How long a path may grow.

@@ -14,7 +14,7 @@ mod sparing;
 mod watching;
 
 pub use branches::{prefix_check, prefix_miss};
-pub use sparing::Gate;
+pub use sparing::CLOSED_GATE;
 
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, NO_LINK, Step, Trap};
@@ -121,14 +121,14 @@ pub fn hot(
     code: &dyn GuestCode,
     path: &Path,
     placements: &[Placement],
-    gate: Option<Gate>,
+    is_gated: bool,
 ) -> Output {
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.counts_surprises = true;
     let head = path.instructions[0].ip();
-    match gate {
-        Some(gate) => emitter.gated_entry(code, head, gate),
-        None => emitter.add_entry(head),
+    match is_gated {
+        true => emitter.gated_entry(head),
+        false => emitter.add_entry(head),
     }
     emitter.path(code, path, placements);
     emitter.output

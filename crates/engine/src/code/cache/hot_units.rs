@@ -1,6 +1,6 @@
 //! Units of hot paths, and following the threads that show where those lie.
 
-use super::CodeCache;
+use super::{CodeCache, PAGE};
 use crate::code::assembler::Assembler;
 use crate::code::events;
 use crate::code::hot::{Beginning, Follower, Next};
@@ -8,8 +8,9 @@ use crate::code::memory::RegionName;
 use crate::code::observe::sparing::Spared;
 use crate::code::observe::wishes::Wishes;
 use crate::code::path::{GuestCode, Path};
-use crate::code::translate::{self, Gate};
+use crate::code::translate;
 use iced_x86::Instruction;
+use std::collections::BTreeSet;
 
 /// A unit that is told in part, but not yet now and then.
 pub struct ToldForAWhile {
@@ -51,6 +52,13 @@ impl CodeCache {
         Some(left)
     }
 
+    /// Translates calls and returns anew that are no longer told, since what is called has been bound.
+    pub fn hush_bound_functions(&mut self, code: &dyn GuestCode) {
+        let hushed = self.wishes().map(|wishes| self.quiet.bind(code, wishes)).unwrap_or_default();
+        let pages: BTreeSet<u64> = hushed.into_iter().map(|pc| pc / PAGE).collect();
+        self.drop_pages(pages);
+    }
+
     /// Makes units that have told enough such that tell now and then.
     pub fn quieten_units(&mut self, code: &dyn GuestCode) {
         let has_told_enough = |told: &mut ToldForAWhile| self.memory.constant(told.left) == 0;
@@ -60,7 +68,7 @@ impl CodeCache {
             // The unit may have been dropped, and its code with it.
             let is_there = self.entry(head).is_some() && !path.instructions.is_empty();
             if is_there && !self.stops_within(&path) {
-                self.add_path(code, &path, 0);
+                self.add_hot_path(code, &path);
             }
         }
     }
@@ -109,19 +117,18 @@ impl CodeCache {
         }
     }
 
-    /// How often a hot path that tells nothing is not entered at first, if there are such paths.
+    /// How often units tell before they do so now and then, if they ever do.
     fn patience(&self) -> Option<u64> {
         self.spared().and_then(Spared::patience)
     }
 
-    /// The gate to a hot path that would write something down: now and then its head goes on in a translation that does, and so often at first.
-    fn gate_to(&mut self, code: &dyn GuestCode, path: &Path, patience: u64) -> Option<Gate> {
+    /// A translation of the head of a path that would write something down, and does so.
+    fn telling_head(&mut self, code: &dyn GuestCode, path: &Path) -> Option<u64> {
         self.wishes().filter(|wishes| wishes.concern(&path.instructions))?;
         self.anonymous = true;
         let aside = self.translate(code, path.instructions[0].ip());
         self.anonymous = false;
-        let [patience, silence] = [patience, 0].map(|count| self.emit_constant(count));
-        Some(Gate { aside, patience, silence })
+        Some(aside)
     }
 
     /// A translation of one basic block that comes back wherever it goes, for following a thread.
@@ -137,25 +144,21 @@ impl CodeCache {
 
     /// Translates a hot path and makes everything that goes to its head go there.
     pub fn add_hot_path(&mut self, code: &dyn GuestCode, path: &Path) {
-        let patience = self.patience().unwrap_or(0);
-        self.add_path(code, path, patience);
-    }
-
-    /// The same for a path that is told so often at first, if it would write something down.
-    fn add_path(&mut self, code: &dyn GuestCode, path: &Path, patience: u64) {
         self.make_room();
-        let gate = self.gate_to(code, path, patience);
+        let aside = self.telling_head(code, path);
         self.memory.align(RegionName::Hot, 16);
         let head = path.instructions[0].ip();
         let old = self.entries.get(&head).copied();
         let repeated = path.repeated();
         let placements = events::place_in_groups(code, &repeated.instructions);
-        let (_, guards) = self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements, gate));
+        let (_, guards) =
+            self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements, aside.is_some()));
         if let (Some(old), Some(new)) = (old, self.entry(head)) {
             let mut asm = Assembler::new(old);
             asm.jump(new);
             self.memory.write(old, asm.bytes());
         }
+        aside.into_iter().for_each(|aside| self.add_gate(head, aside));
         for placement in placements.iter().filter(|placement| placement.amount > 1) {
             let rest = path.from(placement.before % path.instructions.len());
             let pc = rest.instructions[0].ip();

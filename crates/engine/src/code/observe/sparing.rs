@@ -8,7 +8,7 @@
 //! far a reader has got.
 //!
 //! Looking at addresses takes time as well. So where units are told now and then, hot paths are made of what comes very often, and tell nothing.
-//! Each begins with a gate, where a thread is now and then sent to the units instead. Paths are made from where slices of the clock
+//! Each begins with a gate (`cache/gates`), where threads are now and then sent to the units instead. Paths are made from where slices of the clock
 //! end, so this, too, depends on the run alone.
 //!
 //! What orders others is always told: locked instructions, and records in which there is more than accesses.
@@ -48,8 +48,7 @@ impl Sparing {
     }
 }
 
-/// One in so many records of a unit is told in the end, where nothing more is expected of them. Hot paths, which tell nothing, let threads go where
-/// something is told as often.
+/// One in so many records of a unit is told in the end, where nothing more is expected of them.
 pub const NOW_AND_THEN: i32 = 64;
 
 /// Which of the bytes of a strip tells that everything is told there, and which that somebody has come first.
@@ -160,8 +159,7 @@ impl Spared {
         self.sparing.is_thorough
     }
 
-    /// How often a hot path, which tells nothing, is not entered at first, if such paths are allowed: where code that comes often is told now
-    /// and then.
+    /// How often a unit is run before it is told now and then, if it ever is: then hot paths, which tell nothing, are allowed, too.
     pub fn patience(&self) -> Option<u64> {
         self.sparing.patience.map(|[_, at_known]| u64::from(at_known))
     }

@@ -88,4 +88,8 @@ impl GuestCode for Bytes {
     fn fetch(&self, pc: u64) -> &[u8] {
         pc.checked_sub(self.start).and_then(|offset| self.bytes.get(offset as usize..)).unwrap_or(&[])
     }
+
+    fn pointer(&self, address: u64) -> Option<u64> {
+        self.fetch(address).first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    }
 }

@@ -26,32 +26,32 @@ type Told = (u64, u64, u64, AccessKind, bool);
 const AT_ONCE: i64 = 1 << 20;
 const SHORT: i64 = 3;
 
-/// What a program tells, each time that it is run. It must end as on the bare processor.
+/// What a program tells, each time that it is run.
 fn told(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i64, what: &str) -> Vec<Vec<Told>> {
     cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
-    let once = |_| {
-        let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
-        machine.load(&guest, quantum);
-        // What has told enough by now tells now and then.
-        cache.quieten_units(&trial.code);
-        let words = run(cache, &trial.code, trial.entry, quantum, machine.xstate);
-        let (state, _) = machine.collect(trial.home);
-        let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
-        if let Some(difference) = trial.native.difference(&state, ignore) {
-            panic!("{what}:\n{difference}{}", trial.listing);
-        }
-        let catalogue = cache.catalogue().expect("the cache is observed");
-        let fs_base = trial.home.data + THREAD_AREA;
-        let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
-        let accesses = batch.events().filter_map(|event| match event.kind {
-            EventKind::Access(access) => {
-                Some((event.pc, access.address, access.size, access.kind, access.is_push_or_pop))
-            }
-            _ => None,
-        });
-        accesses.collect()
-    };
-    (0..TIMES).map(once).collect()
+    (0..TIMES).map(|_| told_once(machine, cache, trial, quantum, what)).collect()
+}
+
+/// What a program tells when it is run once more. It must end as on the bare processor.
+fn told_once(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i64, what: &str) -> Vec<Told> {
+    let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
+    machine.load(&guest, quantum);
+    // What has told enough by now tells now and then.
+    cache.quieten_units(&trial.code);
+    let words = run(cache, &trial.code, trial.entry, quantum, machine.xstate);
+    let (state, _) = machine.collect(trial.home);
+    let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
+    if let Some(difference) = trial.native.difference(&state, ignore) {
+        panic!("{what}:\n{difference}{}", trial.listing);
+    }
+    let catalogue = cache.catalogue().expect("the cache is observed");
+    let fs_base = trial.home.data + THREAD_AREA;
+    let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
+    let accesses = batch.events().filter_map(|event| match event.kind {
+        EventKind::Access(access) => Some((event.pc, access.address, access.size, access.kind, access.is_push_or_pop)),
+        _ => None,
+    });
+    accesses.collect()
 }
 
 fn spared_cache(sparing: Sparing) -> CodeCache {
@@ -178,4 +178,32 @@ fn hot_paths_leave_out_what_comes_often() {
     let n_paths = spared.stats.hot_paths;
     assert!(n_paths >= PROGRAMS / 8, "only {n_paths} hot paths were made");
     assert!(last < first && first <= n_all, "{n_all} accesses, {first} were told first, {last} in the end");
+}
+
+/// Where gates are open, everything is told as it was at first, and nothing when they are closed again.
+#[test]
+fn gates_lead_where_everything_is_told() {
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread());
+    let strips: BTreeSet<u16> = (0..=(NUMBERS - 1) as u16).collect();
+    let sparing = Sparing { strips, patience: Some([u32::MAX, 4]), ..Sparing::default() };
+    let (mut n_closed, mut n_open) = (0, 0);
+    for number in 0..PROGRAMS / 8 {
+        let trial = trial(&mut machine, number, false);
+        let what = format!("program {number}");
+        let mut cache = spared_cache(sparing.clone());
+        let some = told(&mut machine, &mut cache, &trial, AT_ONCE, &what);
+        let mut when = |are_open: bool| {
+            while cache.are_gates_open() != are_open {
+                cache.begin_slice();
+            }
+            told_once(&mut machine, &mut cache, &trial, AT_ONCE, &what)
+        };
+        let (open, closed) = (when(true), when(false));
+        assert_eq!(open, some[0], "{what}\n{}", trial.listing);
+        assert_eq!(closed, some[TIMES - 1], "{what}\n{}", trial.listing);
+        (n_closed, n_open) = (n_closed + closed.len(), n_open + open.len());
+    }
+    observation::close_buffer(context::of_this_thread());
+    assert!(n_open > 2 * n_closed, "{n_open} accesses are told where gates are open, and {n_closed} elsewhere");
 }

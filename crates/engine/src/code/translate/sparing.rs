@@ -2,12 +2,10 @@
 
 use super::observed::Ending;
 use super::{CX, Emitter};
-use crate::code::assembler::{Assembler, Condition, Hop, Patch};
+use crate::code::assembler::{Assembler, Hop, Patch};
 use crate::code::cache::Disturbance;
-use crate::code::events::flags_dead_at;
 use crate::code::observe::UnitFacts;
 use crate::code::observe::sparing::{Allowance, FIRST_COME, Fate, NOW_AND_THEN, Start};
-use crate::code::path::GuestCode;
 use crate::context::{SPILL_SLOTS, Slot};
 use trace::stream::strips::STRIP_BITS;
 
@@ -25,55 +23,16 @@ struct Look {
     is_thorough: bool,
 }
 
-/// Where a hot path that tells nothing begins. Its counts are constants near the code.
-#[derive(Clone, Copy)]
-pub struct Gate {
-    /// A translation of the path's head that tells.
-    pub aside: u64,
-    /// How often every thread goes aside.
-    pub patience: u64,
-    /// How often none does from then on, until the next time.
-    pub silence: u64,
-}
+/// What the entry of a path that tells nothing begins with: room for the jump of an open gate.
+pub const CLOSED_GATE: [u8; 5] = [0x0f, 0x1f, 0x44, 0, 0]; // nop
 
 impl Emitter<'_> {
-    /// Makes the entry of a hot path, which goes aside now and then, before anything of the path has been done.
-    pub(super) fn gated_entry(&mut self, code: &dyn GuestCode, head: u64, gate: Gate) {
+    /// Makes the entry of a path that tells nothing: whoever comes in does so there.
+    pub(super) fn gated_entry(&mut self, head: u64) {
         self.is_gated = true;
-        if flags_dead_at(code, head) {
-            let way_aside = self.asm.here();
-            self.step(head, Disturbance::default());
-            self.asm.store_slot(self.layout.spill(COUNT_HOME), CX);
-            self.go_aside(gate);
-            self.add_entry(head);
-            self.step(head, Disturbance::default());
-            self.asm.raw(&[0x48, 0xff, 0x0d]); // dec qword [rip + …]
-            self.asm.relative(gate.silence);
-            self.asm.jump_if(Condition::NEGATIVE, way_aside);
-        } else {
-            self.add_entry(head);
-            self.step(head, Disturbance::default());
-            self.asm.store_slot(self.layout.spill(COUNT_HOME), CX);
-            let is_time = self.take_one_of(gate.silence);
-            let passed = self.asm.jump(0);
-            self.asm.land(is_time);
-            self.go_aside(gate);
-            self.asm.aim(passed, self.asm.here());
-            self.asm.load_slot(CX, self.layout.spill(COUNT_HOME));
-        }
-    }
-
-    /// The way aside, with RCX in its place: for the first times, or one time, whereupon silence begins.
-    fn go_aside(&mut self, gate: Gate) {
-        let used_up = self.take_one_of(gate.patience);
-        self.asm.load_constant(CX, 0);
-        let goes_on = self.asm.jump(0);
-        self.asm.land(used_up);
-        self.asm.load_constant(CX, NOW_AND_THEN as u64 - 1);
-        self.asm.aim(goes_on, self.asm.here());
-        self.store_count(gate.silence);
-        self.asm.load_slot(CX, self.layout.spill(COUNT_HOME));
-        self.asm.jump(gate.aside);
+        self.add_entry(head);
+        self.step(head, Disturbance::default());
+        self.asm.raw(&CLOSED_GATE);
     }
 
     /// Takes one of the count of times that the unit at `head` is still run.
