@@ -1,6 +1,6 @@
 //! What finding data races costs: `cargo bench --bench races [-- FILTER… -n N]` prints the table.
 //!
-//! Six threaded programs run natively, are recorded, and then replayed by a listener that only counts, by `races`, by `pairs`
+//! Six threaded programs, one of them for a short and a long time, run natively, are recorded, and then replayed by a listener that only counts, by `races`, by `pairs`
 //! and by `predict`; beside them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
 //! the best of N runs.
 
@@ -79,7 +79,8 @@ fn print_table(arguments: &Arguments, workplace: &Workplace) {
     let titles: String = modes.iter().map(|mode| format!("{:>COLUMN_WIDTH$}", mode.title())).collect();
     println!("{:NAME_WIDTH$}{titles}{:>32}", "program", "memory: native, observed, races");
     let mut ratios = vec![Vec::new(); modes.len()];
-    for name in workplace::PROGRAMS.iter().filter(|name| arguments.wants(name)) {
+    let names = workplace::PROGRAMS.iter().map(|program| program.name);
+    for name in names.filter(|name| arguments.wants(name)) {
         let runs: Vec<Result<Run, String>> =
             modes.iter().map(|mode| measure::best_of(arguments.n, *mode, name, workplace)).collect();
         print_row(name, &modes, &runs, &mut ratios);

@@ -4,8 +4,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The sources in `programs`, without their endings.
-pub const PROGRAMS: &[&str] = &["compress", "fft", "radix", "lu", "accounts", "cache"];
+/// A program of the table.
+pub struct Program {
+    pub name: &'static str,
+    /// In `programs`, without its ending.
+    source: &'static str,
+    options: &'static [&'static str],
+}
+
+const fn plain(name: &'static str) -> Program {
+    Program { name, source: name, options: &[] }
+}
+
+/// What a run is learnt from before most of it goes by is the same for a long run: so one of them is long.
+pub const PROGRAMS: &[Program] = &[
+    plain("compress"),
+    Program { name: "compress-long", source: "compress", options: &["-DBLOCKS=512"] },
+    plain("fft"),
+    plain("radix"),
+    plain("lu"),
+    plain("accounts"),
+    plain("cache"),
+];
 
 /// A folder with all programs, removed when dropped.
 pub struct Workplace {
@@ -18,22 +38,23 @@ impl Workplace {
         fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let workplace = Self { folder };
         for program in PROGRAMS {
-            workplace.compile(program, program, &[]);
-            workplace.compile(program, &format!("{program}.tsan"), &["-fsanitize=thread"]);
+            workplace.compile(program, program.name, &[]);
+            workplace.compile(program, &format!("{}.tsan", program.name), &["-fsanitize=thread"]);
         }
         workplace
     }
 
-    fn compile(&self, program: &str, output: &str, options: &[&str]) {
+    fn compile(&self, program: &Program, output: &str, options: &[&str]) {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/races/programs");
         let status = Command::new("gcc")
             .args(["-g", "-O2", "-pthread", "-o", output])
+            .args(program.options)
             .args(options)
-            .arg(sources.join(format!("{program}.c")))
+            .arg(sources.join(format!("{}.c", program.source)))
             .arg("-lm")
             .current_dir(&self.folder)
             .status();
-        assert!(status.is_ok_and(|status| status.success()), "{program} cannot be compiled");
+        assert!(status.is_ok_and(|status| status.success()), "{} cannot be compiled", program.name);
     }
 }
 

@@ -8,7 +8,7 @@ use analysis::predict::{Explored, FirstFound};
 use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
 /// Hand-overs are learnt from the first of so many parts of a run, but from no fewer events than these; so it must have more.
-const PARTS: u64 = 8;
+const PARTS: u64 = 16;
 const FEWEST_EVENTS: u64 = 512;
 
 /// Whatever is handed over.

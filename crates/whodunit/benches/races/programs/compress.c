@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKERS = 4, BLOCKS = 64, BLOCK = 128 << 10, QUEUE = 8, HASHES = 1 << 14, NEAREST = 8, LONGEST = 255 };
+#ifndef BLOCKS
+#define BLOCKS 64
+#endif
+
+enum { WORKERS = 4, BLOCK = 128 << 10, QUEUE = 8, HASHES = 1 << 14, NEAREST = 8, LONGEST = 255 };
 
 struct block {
     unsigned char *input, *output;
