@@ -87,8 +87,10 @@ impl Terminal {
     /// Answers on standard output what the replay was asked.
     fn answer(&self) {
         if let Some(inquiry) = &self.inquiry {
-            println!("{}", with_room(&|| inquiry.answer(&self.copies)));
-            let _ = std::io::stdout().flush();
+            let reply = with_room(&|| inquiry.answer(&self.copies));
+            // Whoever asked may be gone.
+            let mut output = std::io::stdout().lock();
+            let _ = output.write_all(reply.line()).and_then(|()| output.flush());
         }
     }
 

@@ -9,8 +9,8 @@ use crate::recordings::Trouble;
 use crate::study::{self, Study};
 use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing};
 use program::copies::Copies;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -37,7 +37,27 @@ pub trait Inquiry: Send + Sync {
     /// The replay has carried out an event.
     fn passed(&self, passed: &Passed<'_>);
     /// The replay is over, and the guest's memory still there. Everything observed has been seen.
-    fn answer(&self, copies: &Arc<Copies>) -> Value;
+    fn answer(&self, copies: &Arc<Copies>) -> Reply;
+}
+
+/// An answer as it is written: a line of JSON. That of a long run is large, so it is made of what is answered at once, and read as that.
+#[derive(Debug)]
+pub struct Reply(Vec<u8>);
+
+impl Reply {
+    pub fn of(answer: &impl Serialize) -> Reply {
+        let mut line = serde_json::to_vec(answer).expect("answers have nothing that JSON has no words for");
+        line.push(b'\n');
+        Reply(line)
+    }
+
+    pub fn line(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,9 +89,12 @@ pub struct Subject<'a> {
 }
 
 /// Replays with a task, in a process of its own.
-pub fn ask(subject: &Subject<'_>, task: &Task) -> Result<Value, Trouble> {
+pub fn ask<T: DeserializeOwned>(subject: &Subject<'_>, task: &Task) -> Result<T, Trouble> {
     let output = start(subject, task)?.wait_with_output().map_err(not_started)?;
-    serde_json::from_slice(&output.stdout).map_err(|_| said(&output.stderr))
+    Reply(output.stdout).read().map_err(|error| match error.is_data() {
+        true => Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")),
+        false => said(&output.stderr),
+    })
 }
 
 /// The same, for a task that answers as it goes: whoever started it reads its standard output and error.

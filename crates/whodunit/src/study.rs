@@ -13,7 +13,7 @@ pub mod races;
 pub mod steps;
 
 use crate::allocators::Allocator;
-use crate::inquiry::Inquiry;
+use crate::inquiry::{Inquiry, Reply};
 use analysis::pairs::{MeetingPlaces, Scope};
 use analysis::predict::{Doubtful, Libraries};
 use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
@@ -21,7 +21,6 @@ use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing, Wanted};
 use functions::Functions;
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use session::stream::{Detail, Role, Streaming};
 use std::sync::Arc;
 use trace::Recording;
@@ -85,7 +84,7 @@ impl Study {
 
 /// A listener that has something to say in the end.
 pub trait Student: Listener + 'static {
-    fn report(&mut self) -> Value;
+    fn report(&mut self) -> Reply;
 }
 
 /// A study under way.
@@ -211,7 +210,7 @@ impl<S: Student> Inquiry for Studying<S> {
         self.streaming.passed(passed);
     }
 
-    fn answer(&self, _copies: &Arc<Copies>) -> Value {
+    fn answer(&self, _copies: &Arc<Copies>) -> Reply {
         self.streaming.finish(Student::report)
     }
 }

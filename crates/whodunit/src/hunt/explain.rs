@@ -205,9 +205,7 @@ fn circumstances(folder: &Path, log: u32, plot: &Plot) -> Result<BTreeMap<usize,
     };
     let study = Study::Steps(indices.iter().map(wanted).collect());
     let task = Task::Study { study, allocators: Vec::new() };
-    let answer = inquiry::ask(&Subject { folder, log, until: None }, &task)?;
-    let told: Vec<Option<Circumstance>> = serde_json::from_value(answer)
-        .map_err(|error| Trouble::Refused(format!("a replay gave an answer that makes no sense: {error}")))?;
+    let told: Vec<Option<Circumstance>> = inquiry::ask(&Subject { folder, log, until: None }, &task)?;
     let known = indices.into_iter().zip(told).filter_map(|(index, told)| Some((index, told?)));
     // An instruction with several operands may have been counted several times.
     Ok(known.filter(|(index, told)| told.address == plot.made[*index].access.address).collect())

@@ -2,13 +2,13 @@
 
 use super::answer;
 use super::watch::{By, Eyes, Moment, Outside, Shared, Watch};
-use crate::inquiry::Inquiry;
+use crate::inquiry::{Inquiry, Reply};
 use crate::scene::Scene;
 use engine::{Observation, Observer, Passed, Wanted};
 use program::copies::Copies;
 use program::whereabouts::Where;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
@@ -88,9 +88,9 @@ impl Inquiry for Search {
         }
     }
 
-    fn answer(&self, copies: &Arc<Copies>) -> Value {
+    fn answer(&self, copies: &Arc<Copies>) -> Reply {
         let place = Where::parse(&self.question.place);
-        match (&self.watching, place) {
+        let answer = match (&self.watching, place) {
             (_, Err(error)) => json!({ "problem": error.to_string() }),
             (None, Ok(place)) => answer::locate(&place, Scene::read(copies)),
             (Some(watching), Ok(place)) => {
@@ -98,7 +98,8 @@ impl Inquiry for Search {
                 let seen = watching.feed.lock().ok().and_then(|feed| feed.read(&watching.range));
                 answer::history(&place, &watching.range, &watch, seen.as_deref(), Scene::read(copies))
             }
-        }
+        };
+        Reply::of(&answer)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Blocks of the heap at the moments of some accesses.
 
 use super::Student;
+use crate::inquiry::Reply;
 use crate::naming::{Block, Blocks};
 use engine::Chosen;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use trace::stream::{Access, Event, Listener, Site, Thread};
 
@@ -176,8 +176,8 @@ impl Listener for BlocksAt {
 }
 
 impl Student for BlocksAt {
-    fn report(&mut self) -> Value {
-        json!(self.judged)
+    fn report(&mut self) -> Reply {
+        Reply::of(&self.judged)
     }
 }
 

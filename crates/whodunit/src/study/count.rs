@@ -1,7 +1,8 @@
 //! Counts what a stream tells.
 
 use super::Student;
-use serde_json::{Value, json};
+use crate::inquiry::Reply;
+use serde_json::json;
 use trace::stream::records::Records;
 use trace::stream::{Access, Event, Listener, Site, Thread};
 
@@ -40,7 +41,7 @@ impl Listener for Count {
 }
 
 impl Student for Count {
-    fn report(&mut self) -> Value {
-        json!({ "accesses": self.accesses, "events": self.events, "sites": self.sites })
+    fn report(&mut self) -> Reply {
+        Reply::of(&json!({ "accesses": self.accesses, "events": self.events, "sites": self.sites }))
     }
 }

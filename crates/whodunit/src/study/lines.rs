@@ -11,9 +11,9 @@ pub use line::{Access, Line, Mode, Told, What};
 pub use selection::{Kind, Selection};
 
 use super::Student;
+use crate::inquiry::Reply;
 use crate::naming::Blocks;
 use calls::{Calls, Open};
-use serde_json::{Value, json};
 use session::stream::Detail;
 use std::io::Write;
 use trace::stream::{self, Event, Listener, Moment, Site, Thread, Values};
@@ -180,8 +180,8 @@ impl Listener for Lines {
 }
 
 impl Student for Lines {
-    fn report(&mut self) -> Value {
-        json!(Told::End { events: self.ordinal - 1 })
+    fn report(&mut self) -> Reply {
+        Reply::of(&Told::End { events: self.ordinal - 1 })
     }
 }
 

@@ -3,11 +3,11 @@
 use super::Student;
 use super::predict::Known;
 use super::races::Once;
+use crate::inquiry::Reply;
 use analysis::neighbours::{Historian, Waiting, Watched};
 use analysis::predict::Libraries;
 use analysis::races::Surveyed;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// What is watched, and what is known already.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,9 +20,9 @@ pub struct Subject {
 pub fn histories(subject: Subject) -> impl Student {
     let Subject { watched, surveyed, known } = subject;
     let historian = Historian::new(watched, surveyed, known.classes.classify(), known.libraries);
-    Once::new(historian, |historian: Historian| json!(historian.into_histories()))
+    Once::new(historian, |historian: Historian| Reply::of(&historian.into_histories()))
 }
 
 pub fn waiting(libraries: Libraries) -> impl Student {
-    Once::new(Waiting::new(libraries), |waiting: Waiting| json!(waiting.into_stuck()))
+    Once::new(Waiting::new(libraries), |waiting: Waiting| Reply::of(&waiting.into_stuck()))
 }

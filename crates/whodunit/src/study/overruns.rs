@@ -2,8 +2,8 @@
 //! overruns by one store, and what one statement came to, those beside it may have come to earlier.
 
 use super::Student;
+use crate::inquiry::Reply;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread};
@@ -134,8 +134,8 @@ impl Listener for Overruns {
 }
 
 impl Student for Overruns {
-    fn report(&mut self) -> Value {
-        json!(self.answer())
+    fn report(&mut self) -> Reply {
+        Reply::of(&self.answer())
     }
 }
 

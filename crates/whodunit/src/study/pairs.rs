@@ -3,6 +3,7 @@
 use super::Student;
 use super::functions::Functions;
 use super::races::Once;
+use crate::inquiry::Reply;
 use crate::show::{self, Recorded};
 use analysis::pairs::falcon::Windows;
 use analysis::pairs::{Collector, LoopsAround, MeetingPlaces, PlaceSeeker, Scope, VisitorSeeker, samples};
@@ -10,7 +11,6 @@ use engine::{Chosen, Mark, Sparing};
 use program::flow::Flows;
 use program::space::GuestAddress;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use session::stream::{Detail, Role};
 use std::collections::BTreeSet;
 use trace::Recording;
@@ -89,22 +89,22 @@ pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut 
         let around: LoopsAround = Box::new(move |pc| loops_around(&mut flows, pc));
         collector = collector.with_loops(wanted.looping_sites.into_iter().collect(), around);
     }
-    Once { listener: Some(collector), conclude: |collector: Collector| json!(collector.into_collected()) }
+    Once { listener: Some(collector), conclude: |collector: Collector| Reply::of(&collector.into_collected()) }
 }
 
 /// Where threads meet.
 pub fn meeting_places(scope: Scope) -> impl Student {
-    Once::new(PlaceSeeker::new(scope), |seeker: PlaceSeeker| json!(seeker.into_places()))
+    Once::new(PlaceSeeker::new(scope), |seeker: PlaceSeeker| Reply::of(&seeker.into_places()))
 }
 
 /// Which instructions come there.
 pub fn visitors(scope: Scope, places: &MeetingPlaces) -> impl Student {
-    Once::new(VisitorSeeker::new(scope, places), |seeker: VisitorSeeker| json!(seeker.into_visitors()))
+    Once::new(VisitorSeeker::new(scope, places), |seeker: VisitorSeeker| Reply::of(&seeker.into_visitors()))
 }
 
 /// Falcon's patterns.
 pub fn patterns(scope: Scope) -> impl Student {
-    Once { listener: Some(Windows::new(scope)), conclude: |windows: Windows| json!(windows.into_found()) }
+    Once { listener: Some(Windows::new(scope)), conclude: |windows: Windows| Reply::of(&windows.into_found()) }
 }
 
 fn loops_around(flows: &mut Flows, pc: u64) -> Vec<u64> {

@@ -2,6 +2,7 @@
 
 use super::Student;
 use super::races::{Classes, Once};
+use crate::inquiry::Reply;
 use analysis::predict::{
     self, Detector, Doubtful, Exploration, Explored, FirstFound, FirstPass, HandOverCheck, Libraries, MOST_MEMORY,
     MOST_TRIED, Method, UseSeeker,
@@ -10,7 +11,6 @@ use analysis::races::sampling::samples;
 use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 use engine::{Chosen, Sparing, Wanted};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::collections::BTreeSet;
 
 /// So many strips are looked at where a piece of code is the first to come to them: 8 KB.
@@ -111,7 +111,7 @@ pub fn first_pass(
     let pass = if chosen.is_some() { pass.checking(candidates) } else { pass };
     let student = Once::new(pass, move |pass: FirstPass| {
         let classify = [classes.clone().classify(), classes.clone().classify()];
-        json!(pass.into_found(classify, libraries.clone()))
+        Reply::of(&pass.into_found(classify, libraries.clone()))
     });
     (student, chosen, sparing)
 }
@@ -120,7 +120,7 @@ pub fn first_pass(
 pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
     let check = HandOverCheck::new(hand_overs);
     let instructions = check.instructions();
-    let student = Once::new(check, |check: HandOverCheck| json!(check.into_trusted()));
+    let student = Once::new(check, |check: HandOverCheck| Reply::of(&check.into_trusted()));
     (student, Chosen { instructions, others: Wanted::COUNTS, spares_calls: false })
 }
 
@@ -128,7 +128,7 @@ pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, O
     let sparing = extent.sparing(&known.classes, &BTreeSet::new());
     let classify = [known.classes.clone().classify(), known.classes.classify()];
     let exploration = Exploration::after(sieved, classify, known.libraries);
-    (Once::new(exploration, |exploration: Exploration| json!(exploration.into_explored())), sparing)
+    (Once::new(exploration, |exploration: Exploration| Reply::of(&exploration.into_explored())), sparing)
 }
 
 /// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone.
@@ -138,7 +138,7 @@ pub fn predict(subject: Subject) -> (impl Student, Chosen) {
     let others = Wanted { targets: true, ..Wanted::COUNTS };
     let detector = Detector::new(explored, classes.classify(), libraries).trusting(flags);
     let detector = detector.by(method).watching(watched);
-    let student = Once::new(detector, |detector: Detector| json!(detector.into_predicted()));
+    let student = Once::new(detector, |detector: Detector| Reply::of(&detector.into_predicted()));
     (student, Chosen { instructions, others, spares_calls: true })
 }
 
@@ -154,6 +154,6 @@ pub fn uses(doubtful: Doubtful) -> (impl Student, Chosen, Sparing) {
         ..Sparing::default()
     };
     let seeker = UseSeeker::new(doubtful);
-    let student = Once::new(seeker, |seeker: UseSeeker| json!(seeker.into_used()));
+    let student = Once::new(seeker, |seeker: UseSeeker| Reply::of(&seeker.into_used()));
     (student, Chosen { instructions, others: Wanted::ADDRESSES, spares_calls: false }, sparing)
 }

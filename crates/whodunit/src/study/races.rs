@@ -2,11 +2,11 @@
 
 use super::Student;
 use super::entrances::{Call, Entrances, TakenLock};
+use crate::inquiry::Reply;
 use crate::naming::{Block, Blocks};
 use crate::stacks::Stacks;
 use analysis::races::{Classify, Detector, SecondPass, Sieve, Sieved, SiteClass, Surveyed, Suspects};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use trace::stream::records::Records;
@@ -44,7 +44,7 @@ pub struct Once<L, F> {
     pub conclude: F,
 }
 
-impl<L: Listener, F: Fn(L) -> Value> Once<L, F> {
+impl<L: Listener, F: Fn(L) -> Reply> Once<L, F> {
     pub fn new(listener: L, conclude: F) -> Once<L, F> {
         Once { listener: Some(listener), conclude }
     }
@@ -94,24 +94,24 @@ impl<L: Listener, F: Send> Listener for Once<L, F> {
     }
 }
 
-impl<L: Listener + 'static, F: Fn(L) -> Value + Send + 'static> Student for Once<L, F> {
-    fn report(&mut self) -> Value {
-        self.listener.take().map_or(Value::Null, &self.conclude)
+impl<L: Listener + 'static, F: Fn(L) -> Reply + Send + 'static> Student for Once<L, F> {
+    fn report(&mut self) -> Reply {
+        self.listener.take().map_or_else(|| Reply::of(&()), &self.conclude)
     }
 }
 
 pub fn sieve(classes: Classes) -> impl Student {
-    Once::new(Sieve::new(classes.classify()), |sieve: Sieve| json!(sieve.into_sieved()))
+    Once::new(Sieve::new(classes.classify()), |sieve: Sieve| Reply::of(&sieve.into_sieved()))
 }
 
 pub fn second_pass(sieved: Sieved, classes: Classes) -> impl Student {
     let listener = SecondPass::after(sieved, classes.clone().classify(), classes.classify());
-    Once::new(listener, |second_pass: SecondPass| json!(second_pass.into_found()))
+    Once::new(listener, |second_pass: SecondPass| Reply::of(&second_pass.into_found()))
 }
 
 pub fn detect(suspects: Option<Suspects>, surveyed: Surveyed, classes: Classes) -> impl Student {
     let listener = Detector::among(suspects, surveyed, classes.classify());
-    Once::new(listener, |detector: Detector| json!(detector.into_found()))
+    Once::new(listener, |detector: Detector| Reply::of(&detector.into_found()))
 }
 
 /// An access whose circumstances are wanted.
@@ -296,7 +296,7 @@ impl Listener for Circumstances {
 }
 
 impl Student for Circumstances {
-    fn report(&mut self) -> Value {
-        json!(self.told)
+    fn report(&mut self) -> Reply {
+        Reply::of(&self.told)
     }
 }

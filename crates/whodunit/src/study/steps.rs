@@ -3,10 +3,10 @@
 
 use super::Student;
 use super::races::Circumstance;
+use crate::inquiry::Reply;
 use crate::naming::Blocks;
 use crate::stacks::Stacks;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
@@ -93,8 +93,8 @@ impl Listener for Steps {
 }
 
 impl Student for Steps {
-    fn report(&mut self) -> Value {
-        json!(self.told)
+    fn report(&mut self) -> Reply {
+        Reply::of(&self.told)
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
         steps.event(1, &Event::Created { child: 2 });
         steps.accesses(2, &[access(0x100), access(0x104)]);
         steps.accesses(1, &[access(0x108)]);
-        let told: Vec<Option<Circumstance>> = serde_json::from_value(steps.report()).unwrap();
+        let told: Vec<Option<Circumstance>> = steps.report().read().unwrap();
         let [Some(first), Some(second), None] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((first.address, first.callers.as_slice()), (0x104, &[0x35][..]));
         assert_eq!((second.address, second.callers.len()), (0x108, 0));

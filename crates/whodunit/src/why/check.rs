@@ -110,8 +110,7 @@ impl Checks<'_> {
         let question = overruns::Question { thread: store.thread, store: asked, code, end };
         let subject = Subject { folder: self.folder, log: self.log, until: None };
         let task = Task::Study { study: Study::Overruns(question), allocators: Vec::new() };
-        let told = inquiry::ask(&subject, &task).ok().and_then(|answer| serde_json::from_value(answer).ok());
-        let Answer { mut overruns, mut before } = told.unwrap_or_default();
+        let Answer { mut overruns, mut before } = inquiry::ask(&subject, &task).unwrap_or_default();
         overruns.retain(|other| self.sites.same_statement(pc, other.pc));
         let is_library = self.sites.is_in_c_library(pc);
         before.retain(|other| !is_library && self.sites.stores_through_pointer(other.pc));
@@ -136,8 +135,7 @@ impl Checks<'_> {
         }
         let subject = Subject { folder: self.folder, log: self.log, until: None };
         let task = Task::Study { study: Study::BlocksAt(questions), allocators: Vec::new() };
-        let answer = inquiry::ask(&subject, &task);
-        let judged: Option<Vec<Judged>> = answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
+        let judged: Option<Vec<Judged>> = inquiry::ask(&subject, &task).ok();
         judged.filter(|judged| judged.len() == n_questions).unwrap_or_else(|| vec![Judged::default(); n_questions])
     }
 
