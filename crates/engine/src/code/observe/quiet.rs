@@ -63,18 +63,17 @@ impl QuietFunctions {
     /// Looks once more at functions that have been bound. Gives the calls and returns that are no longer told.
     pub fn bind(&self, code: &dyn GuestCode, wishes: Wishes<'_>) -> Vec<u64> {
         let mut known = self.0.borrow_mut();
-        let has_changed = |_: &u64, unbound: &mut Unbound| unbound.has_changed(code);
-        let bound: Vec<(u64, Unbound)> = known.unbound.extract_if(.., has_changed).collect();
+        let has_changed = |(_, unbound): &(&u64, &Unbound)| unbound.has_changed(code);
+        let bound: Vec<u64> = known.unbound.iter().filter(has_changed).map(|(entry, _)| *entry).collect();
         if !bound.is_empty() {
             // What calls them may be quiet as well.
             known.functions.retain(|_, is_quiet| *is_quiet);
         }
         let mut hushed = Vec::new();
-        for (entry, Unbound { callers, .. }) in bound {
+        for entry in bound {
             if let Some(returns) = known.look_anew(code, wishes, entry, MOST_CALLS) {
-                hushed.extend(callers.into_iter().chain(returns));
-            } else if let Some(unbound) = known.unbound.get_mut(&entry) {
-                unbound.callers = callers;
+                let unbound = known.unbound.remove(&entry).unwrap_or_default();
+                hushed.extend(unbound.callers.into_iter().chain(returns));
             }
         }
         hushed
