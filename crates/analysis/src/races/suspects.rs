@@ -43,6 +43,11 @@ impl Suspects {
         self.0.is_empty()
     }
 
+    /// How many bytes they are.
+    pub fn size(&self) -> u64 {
+        self.0.len() as u64 * GRANULE_SIZE
+    }
+
     /// The addresses of the granules.
     pub fn addresses(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|granule| granule * GRANULE_SIZE)

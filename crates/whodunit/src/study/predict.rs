@@ -8,7 +8,7 @@ use analysis::predict::{
     MOST_TRIED, Method, UseSeeker,
 };
 use analysis::races::sampling::samples;
-use analysis::races::{Flags, HandOvers, Sieved, Suspects};
+use analysis::races::{Flags, HandOvers, Sieved};
 use engine::{Chosen, Sparing, Wanted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -16,7 +16,9 @@ use std::collections::BTreeSet;
 /// So many strips are looked at where a piece of code is the first to come to them: 8 KB.
 const FEW_STRIPS: u32 = 16;
 /// So often it is looked at on strips that everybody is looked at on, and on others, before it is so now and then.
-const PATIENCE: [u32; 2] = [1 << 16, 1 << 13];
+const PATIENCE: [u32; 2] = [1 << 13, 1 << 11];
+/// So many bytes that threads contend for are quicker looked at than explained by hand-overs that have not been looked at.
+const LITTLE: u64 = 1 << 20;
 
 /// What is known before anything has been replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,11 +49,12 @@ pub struct Proposed {
 }
 
 impl Proposed {
-    /// Whether what was relied on is so, and nothing is left that others may have handed over.
+    /// Whether what was relied on is so, and not much is left that others may have handed over.
     pub fn holds(&self, found: &FirstFound) -> bool {
-        let is_all_in_order = found.sieved.suspects.as_ref().is_some_and(Suspects::is_empty);
-        let knows_all = is_all_in_order || self.candidates.include_readers_of(&found.sieved.hand_overs);
-        found.trusted.include(&self.trusted) && knows_all
+        let suspects = found.sieved.suspects.as_ref();
+        let is_little_left = suspects.is_some_and(|suspects| suspects.size() <= LITTLE);
+        let knows_all = || self.candidates.include_readers_of(&found.sieved.hand_overs);
+        found.trusted.include(&self.trusted) && (is_little_left || knows_all())
     }
 }
 
