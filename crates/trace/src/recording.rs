@@ -71,6 +71,11 @@ impl Recording {
     pub fn file_copy(&self, checksum: Digest) -> PathBuf {
         file_copy(&self.folder, checksum)
     }
+
+    /// Whether it has copies of files.
+    pub fn has_copies(&self) -> bool {
+        fs::read_dir(self.folder.join(FILES)).is_ok_and(|mut copies| copies.next().is_some())
+    }
 }
 
 /// See [`Recording::file_copy`].
