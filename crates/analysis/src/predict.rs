@@ -14,8 +14,8 @@
 //! - *inconsistent*: a thread reads what another changes; fatal if it does not go with what was read before, and a lookup by
 //!   both finds nothing. The paper leaves these out: most such orders do no harm, so only trying them out can tell.
 //!
-//! The stream is told four times at most: a sieve ([`FirstPass`]) finds the memory that threads contend for, an [`Exploration`] the instructions
-//! that have to do with it, the [`Detector`] looks at these, and a [`UseSeeker`] finds out what becomes of what was read.
+//! The stream is told three times at most: a sieve ([`FirstPass`]) finds the memory that threads contend for, an [`Exploration`] the instructions
+//! that have to do with it, and the [`Detector`] looks at these, while it is found out what becomes of what was read ([`Watching`]).
 //!
 //! A fatal order is predicted unless synchronisation forbids it: by order ([`order`]) or by mutual exclusion
 //! ([`deeds::Deed::is_shielded_from`]). It differs from the paper in this:
@@ -49,6 +49,7 @@ mod scene;
 pub(crate) mod uses;
 mod valued_records;
 mod waits;
+mod watching;
 
 pub use comparators::Method;
 pub use deeds::{Deed, Held, Place};
@@ -59,4 +60,5 @@ pub use found::{Block, Kind, Predicted, Prediction};
 pub use hand_overs::HandOverCheck;
 pub use locations::MOST_WATCHED;
 pub use order::Order;
-pub use uses::{Doubtful, Lookup, MOST_TRIED, UseSeeker, Used};
+pub use uses::Lookup;
+pub use watching::Watching;

@@ -6,7 +6,7 @@ mod flags;
 mod hand_overs;
 
 use analysis::predict::{
-    Deed, Detector, Exploration, Explored, FirstPass, HandOverCheck, Kind, MOST_MEMORY, Predicted, UseSeeker, sieve,
+    Deed, Detector, Exploration, Explored, FirstPass, HandOverCheck, Kind, MOST_MEMORY, Predicted, Watching, sieve,
 };
 use analysis::races::{Classify, Flags, HandOvers, Sieved, SiteClass};
 use std::collections::BTreeSet;
@@ -179,13 +179,10 @@ fn places(predicted: &Predicted) -> Vec<Vec<(Kind, u64, Deed, Deed)>> {
 
 fn predicted_from(explored: Explored, flags: &Flags, stream: &[(Thread, Does)]) -> Predicted {
     let instructions = explored.contended.instructions.clone();
-    let mut detector = Detector::new(explored, plain(), Vec::new()).trusting(flags.clone());
-    tell(&mut detector, &of_instructions(stream, &instructions));
-    let mut predicted = detector.into_predicted();
-    let mut seeker = UseSeeker::new(predicted.doubtful());
-    tell(&mut seeker, stream);
-    predicted.keep_used(&seeker.into_used());
-    predicted
+    let detector = Detector::new(explored, plain(), Vec::new()).trusting(flags.clone());
+    let mut watching = Watching::new(detector, instructions);
+    tell(&mut watching, stream);
+    watching.into_predicted()
 }
 
 /// The sites that a first pass finds worth looking at.

@@ -20,6 +20,7 @@ use crate::signals::deliver::{self, Moment};
 use crate::syscalls::{self, Flow};
 use crate::x87;
 use sched::Reason;
+use std::collections::BTreeMap;
 use trace::event::{Event, Note, SignalPlace};
 
 /// Page-fault error code of an instruction fetch from user mode.
@@ -36,6 +37,9 @@ const SEGV_ACCERR: i32 = 2;
 /// A general protection fault carries no address.
 const GENERAL_PROTECTION: Fault = Fault { signal: libc::SIGSEGV, code: SI_KERNEL, address: 0, error: 0, trap: 13 };
 
+/// A sequel is so many units long.
+const SEQUEL: u32 = 16;
+
 /// Where to go on: translated code, or nowhere known yet.
 type Host = u64;
 const LOOK_UP: Host = 0;
@@ -50,6 +54,7 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         passing: None,
         closely: false,
         asks: false,
+        sequels: BTreeMap::new(),
         host: LOOK_UP,
     };
     loop {
@@ -76,6 +81,8 @@ struct Driver {
     closely: bool,
     /// Translated code left before it, so that it is looked at.
     asks: bool,
+    /// Threads that tell all their accesses, and for how many units more.
+    sequels: BTreeMap<u32, u32>,
     host: Host,
 }
 
@@ -91,7 +98,8 @@ impl Driver {
         }
         self.look_closely(context);
         if self.host == LOOK_UP {
-            self.host = look_up(engine, context, self.closely);
+            let manner = self.manner(context.thread);
+            self.host = look_up(engine, context, manner);
         }
         if let Some(followed) = &mut self.follower {
             let mut world = engine.world();
@@ -104,6 +112,25 @@ impl Driver {
             self.step = begin_step(engine, context);
         }
         alone
+    }
+
+    /// How what comes next is run. Of a thread that tells all its accesses, one unit more has been.
+    fn manner(&mut self, thread: u32) -> Manner {
+        if self.closely {
+            return Manner::Closely;
+        }
+        let Some(left) = self.sequels.get_mut(&thread) else { return Manner::Plainly };
+        *left -= 1;
+        if *left == 0 {
+            self.sequels.remove(&thread);
+        }
+        self.follower = None;
+        Manner::Telling
+    }
+
+    /// Whether translated code is not to be linked to what comes next, which is looked at first.
+    fn comes_back(&self, thread: u32) -> bool {
+        self.closely || self.sequels.contains_key(&thread)
     }
 
     /// Lets a replay that follows data look at what is to run.
@@ -164,11 +191,11 @@ impl Driver {
         let engine = self.engine;
         self.host = match exit {
             // What comes next is looked at first.
-            Exit::Indirect if self.closely => {
+            Exit::Indirect if self.comes_back(context.thread) => {
                 context.pc = context.branch_target;
                 LOOK_UP
             }
-            Exit::Direct { target, .. } if self.closely => {
+            Exit::Direct { target, .. } if self.comes_back(context.thread) => {
                 context.pc = target;
                 LOOK_UP
             }
@@ -185,6 +212,12 @@ impl Driver {
                 context.pc = pc;
                 self.step = begin_step(engine, context);
                 engine.world().host_for_step(pc)
+            }
+            Exit::Sequel { pc } => {
+                context.pc = pc;
+                engine.world().cache.begin_sequel(pc);
+                self.sequels.insert(context.thread, SEQUEL);
+                LOOK_UP
             }
             Exit::Place { pc } if self.debugging.is_none() => {
                 context.pc = pc;
@@ -247,8 +280,17 @@ fn has_passed(exit: Exit) -> bool {
     matches!(exit, Exit::Indirect | Exit::Direct { .. } | Exit::SystemCall { .. } | Exit::Instruction { .. })
 }
 
-/// The translation of where the thread stands, after what has to come first; of one instruction if that is looked at.
-fn look_up(engine: &Engine, context: &mut Context, closely: bool) -> Host {
+/// How the code where a thread stands is run.
+enum Manner {
+    Plainly,
+    /// One instruction, which is looked at.
+    Closely,
+    /// Where all accesses go is told.
+    Telling,
+}
+
+/// The translation of where the thread stands, after what has to come first.
+fn look_up(engine: &Engine, context: &mut Context, manner: Manner) -> Host {
     loop {
         if context.has_pending_signal() {
             if context.standing == Standing::Anywhere && engine.writing().is_some() {
@@ -259,7 +301,11 @@ fn look_up(engine: &Engine, context: &mut Context, closely: bool) -> Host {
         }
         if !is_vsyscall(context.pc) {
             let mut world = engine.world();
-            return if closely { world.host_for_kept_step(context.pc) } else { world.host_for(context.pc) };
+            return match manner {
+                Manner::Plainly => world.host_for(context.pc),
+                Manner::Closely => world.host_for_kept_step(context.pc),
+                Manner::Telling => world.host_for_sequel(context.pc),
+            };
         }
         vsyscall(context);
     }
@@ -314,6 +360,7 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
         Exit::Interrupted
         | Exit::SystemCall { .. }
         | Exit::Step { .. }
+        | Exit::Sequel { .. }
         | Exit::Point { .. }
         | Exit::Budget { .. }
         | Exit::Arrived { .. } => {}

@@ -95,6 +95,7 @@ impl World {
         self.cache.review_hot_paths(&code);
         self.cache.quieten_units(&code);
         self.cache.hush_bound_functions(&code);
+        self.cache.rejoin_units();
         self.cache.begin_slice();
         self.guard_new_pages();
         self.cache.sample(branch)
@@ -135,6 +136,13 @@ impl World {
     /// The same, kept for the next time.
     pub fn host_for_kept_step(&mut self, pc: u64) -> u64 {
         let host = self.cache.host_for_kept_step(&LiveCode(&self.space), pc);
+        self.guard_new_pages();
+        host
+    }
+
+    /// A translation that tells where all accesses go, and comes back wherever it goes.
+    pub fn host_for_sequel(&mut self, pc: u64) -> u64 {
+        let host = self.cache.host_for_sequel(&LiveCode(&self.space), pc);
         self.guard_new_pages();
         host
     }

@@ -21,7 +21,7 @@ use crate::recordings::{Trouble, conclude};
 use crate::study::Study;
 use crate::study::predict::{self, Known};
 use crate::{allocators, findings_output, pack, usage_error};
-use analysis::predict::{Kind, MOST_WATCHED, Method, Predicted, Used};
+use analysis::predict::{Kind, MOST_WATCHED, Method, Predicted};
 use clap::Args;
 pub use exploring::explored;
 use program::source::SourceCache;
@@ -194,11 +194,6 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
         if known.classes.atomic.len() == n_known {
             break;
         }
-    }
-    let doubtful = predicted.doubtful();
-    if !doubtful.is_empty() {
-        let used: Used = passes.ask(Study::Uses(doubtful))?;
-        predicted.keep_used(&used);
     }
     Ok(predicted)
 }

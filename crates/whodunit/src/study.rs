@@ -15,7 +15,7 @@ pub mod steps;
 use crate::allocators::Allocator;
 use crate::inquiry::{Inquiry, Reply};
 use analysis::pairs::{MeetingPlaces, Scope};
-use analysis::predict::{Doubtful, Libraries};
+use analysis::predict::Libraries;
 use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
 use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing, Wanted};
 use functions::Functions;
@@ -48,8 +48,6 @@ pub enum Study {
     Explore { sieved: Box<Sieved>, known: predict::Known, extent: predict::Extent },
     /// Memory errors of other orders, given what an exploration found.
     Predict(Box<predict::Subject>),
-    /// What becomes of what these instructions read.
-    Uses(Doubtful),
     /// Stacks, values and blocks of the accesses of races.
     Circumstances(Vec<races::Wanted>),
     /// The same of single accesses.
@@ -129,10 +127,6 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
         Study::Predict(subject) => {
             let (student, chosen) = predict::predict(*subject);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
-        }
-        Study::Uses(doubtful) => {
-            let (student, chosen, sparing) = predict::uses(doubtful);
-            Box::new(Studying::new(student, functions, Detail::Values).of(chosen).spared(Some(sparing)))
         }
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))

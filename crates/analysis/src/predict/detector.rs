@@ -11,6 +11,7 @@ use super::order::Order;
 use super::parts::{LONGEST_ACCESS, Part, has_null, parts};
 use super::runners::{Frame, Runners};
 use super::scene::Scene;
+use super::valued_records;
 use crate::races::Flags;
 use crate::races::blocks::Blocks;
 use crate::races::cell::Slot;
@@ -365,22 +366,14 @@ impl Listener for Detector {
     }
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
-        let mut places = [[0; LONGEST_VALUE]; 2];
         let mut length = 0;
         for record in records.plain() {
-            let Record { number, words, .. } = record;
-            length += words.len();
+            length += record.words.len();
             if self.is_of_no_concern(&record, records) {
                 self.pass_over(thread, &record, records);
                 continue;
             }
-            let templates = records.patterns.templates(number).iter().zip(records.patterns.held(number));
-            for (template, [before, after]) in templates {
-                let [before_place, after_place] = &mut places;
-                let before = before.bytes(words, template.size, before_place);
-                let after = after.bytes(words, template.size, after_place);
-                self.access(thread, &template.access(words, records.fs_base), Values { before, after });
-            }
+            valued_records::tell(&record, records, |access, values| self.access(thread, access, values));
         }
         length
     }

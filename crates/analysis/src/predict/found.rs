@@ -1,7 +1,7 @@
 //! The predictions, each pair of instructions once, with a few of its occurrences.
 
 use super::deeds::{Deed, Happening};
-use super::uses::{Doubtful, Lookup, Used};
+use super::uses::{Lookup, Used};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -208,24 +208,15 @@ impl Collected {
 }
 
 impl Predicted {
-    /// The instructions of which has to be known what becomes of what they read.
-    pub fn doubtful(&self) -> Doubtful {
-        let readers = |kind| {
-            let of_kind = self.pairs.iter().flatten().filter(move |prediction: &&Prediction| prediction.kind == kind);
-            of_kind.map(|prediction| prediction.late.pc).collect()
-        };
-        Doubtful { pointers: readers(Kind::Null), indices: readers(Kind::Overflow) }
-    }
-
     /// Keeps what the program's own behaviour does not speak against.
-    pub fn keep_used(&mut self, used: &Used) {
+    pub fn keep_used(&mut self, used: Used) {
         let is_likely = |prediction: &Prediction| match prediction.kind {
             Kind::Null => used.dereferenced.contains(&prediction.late.pc),
             Kind::Overflow => used.indices.contains_key(&prediction.late.pc),
             _ => true,
         };
         self.pairs.retain(|pair| pair.first().is_some_and(is_likely));
-        self.lookups.clone_from(&used.indices);
+        self.lookups = used.indices;
     }
 }
 

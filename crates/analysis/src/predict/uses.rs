@@ -6,10 +6,10 @@
 
 use super::found::Block;
 use super::valued_records::{self, Concerning};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use trace::stream::records::Records;
+use trace::stream::records::{Record, Records};
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 
 /// A value is looked for in so many of the thread's next accesses.
@@ -70,37 +70,14 @@ pub struct Lookup {
     pub block: Option<Block>,
 }
 
-/// Instructions that read something, of which has to be known what becomes of it.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Doubtful {
-    /// Whether it is dereferenced.
-    pub pointers: BTreeSet<u64>,
-    /// Whether addresses are computed from it.
-    pub indices: BTreeSet<u64>,
-}
-
-impl Doubtful {
-    pub fn is_empty(&self) -> bool {
-        self.pointers.is_empty() && self.indices.is_empty()
-    }
-
-    pub fn readers(&self) -> BTreeSet<u64> {
-        self.pointers.union(&self.indices).copied().collect()
-    }
-}
-
-/// After so many values of which nothing has become, nothing is expected of an instruction any longer.
-pub const MOST_TRIED: u32 = 1 << 14;
+/// After so many values, nothing more is expected of an instruction.
+const MOST_TRIED: u32 = 1 << 10;
 
 /// Instructions of which something has to be found out, and how many values of each have been tried.
 #[derive(Default)]
 struct Open(FxHashMap<u64, u32>);
 
 impl Open {
-    fn new(instructions: &BTreeSet<u64>) -> Open {
-        Open(instructions.iter().map(|pc| (*pc, 0)).collect())
-    }
-
     /// Whether one more value of an instruction is to be tried.
     fn tries(&mut self, pc: u64) -> bool {
         let Some(n_tried) = self.0.get_mut(&pc) else { return false };
@@ -111,16 +88,11 @@ impl Open {
         }
         !is_enough
     }
-
-    fn is_found(&mut self, pc: u64) {
-        self.0.remove(&pc);
-    }
 }
 
 #[derive(Default)]
 struct Uses {
-    /// Readers of pointers and of numbers.
-    open: (Open, Open),
+    open: Open,
     /// Pointers and numbers by thread.
     recent: FxHashMap<Thread, (Recent, Recent)>,
     dereferenced: BTreeSet<u64>,
@@ -135,13 +107,8 @@ struct Uses {
 const MOST_STEPS: usize = 1 << 18;
 
 impl Uses {
-    fn of(doubtful: &Doubtful) -> Uses {
-        Uses { open: (Open::new(&doubtful.pointers), Open::new(&doubtful.indices)), ..Uses::default() }
-    }
-
-    /// Whether something is still to be found out.
-    fn are_open(&self) -> bool {
-        !(self.open.0.0.is_empty() && self.open.1.0.is_empty())
+    fn of(readers: impl IntoIterator<Item = u64>) -> Uses {
+        Uses { open: Open(readers.into_iter().map(|pc| (pc, 0)).collect()), ..Uses::default() }
     }
 
     /// Whether a thread's next accesses may show something.
@@ -153,14 +120,15 @@ impl Uses {
 
     /// A thread has read a value.
     fn read(&mut self, thread: Thread, pc: u64, value: u64) {
+        let is_open = self.open.tries(pc);
         if is_pointer(value) {
-            let is_open = self.open.0.tries(pc);
+            let is_open = is_open && !self.dereferenced.contains(&pc);
             let pointers = &mut self.recent.entry(thread).or_default().0;
             // Of several reads of a pointer, the last one is what is used. So others count where one is waited for.
             if is_open || !pointers.reads.is_empty() {
                 pointers.add(pc, value, is_open);
             }
-        } else if value < LARGEST_INDEX && self.open.1.tries(pc) {
+        } else if value < LARGEST_INDEX && is_open && !self.indices.contains_key(&pc) {
             self.recent.entry(thread).or_default().1.add(pc, value, true);
         }
     }
@@ -173,11 +141,8 @@ impl Uses {
         }
         pointers.pass();
         let is_near = |read: &&Read| address.wrapping_add(LINE).wrapping_sub(read.value) < LONGEST_OBJECT + LINE;
-        if let Some(used) = pointers.reads.iter().rev().find(is_near).filter(|read| read.is_open)
-            && self.dereferenced.insert(used.pc)
-        {
-            self.open.0.is_found(used.pc);
-        }
+        let used = pointers.reads.iter().rev().find(is_near).filter(|read| read.is_open);
+        self.dereferenced.extend(used.map(|used| used.pc));
         numbers.pass();
         for read in numbers.reads.iter().rev() {
             let known = self.steps.len();
@@ -186,7 +151,6 @@ impl Uses {
                 let base = address.wrapping_sub(read.value.wrapping_mul(step));
                 let block = block_at(&self.blocks, address);
                 self.indices.entry(read.pc).or_insert(Lookup { base, step, block });
-                self.open.1.is_found(read.pc);
             }
             let is_new = last.map_or(known < MOST_STEPS, |(value, _)| value != read.value);
             if is_new {
@@ -213,7 +177,7 @@ fn block_at(blocks: &BTreeMap<u64, Block>, address: u64) -> Option<Block> {
 }
 
 /// What became of what instructions read, by their addresses.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Used {
     /// They read pointers, which were dereferenced.
     pub dereferenced: BTreeSet<u64>,
@@ -221,20 +185,28 @@ pub struct Used {
     pub indices: BTreeMap<u64, Lookup>,
 }
 
-/// Finds out what becomes of what some instructions read, from a stream with all accesses, and values of these.
+/// Finds out what becomes of what some instructions read, from a stream with their values, and now and then with all accesses right behind them.
 pub struct UseSeeker {
-    readers: FxHashSet<u64>,
-    /// By site: its address, and whether it is one of the readers.
-    sites: Vec<(u64, bool)>,
-    /// Patterns with a reader.
-    concerning: Concerning,
+    /// The addresses of sites.
+    sites: Vec<u64>,
+    /// Patterns with a reader that is open, when there were so many.
+    concerning: (usize, Concerning),
     uses: Uses,
 }
 
 impl UseSeeker {
-    pub fn new(doubtful: Doubtful) -> UseSeeker {
-        let (readers, uses) = (doubtful.readers().into_iter().collect(), Uses::of(&doubtful));
-        UseSeeker { readers, sites: Vec::new(), concerning: Concerning::default(), uses }
+    pub fn new(readers: impl IntoIterator<Item = u64>) -> UseSeeker {
+        UseSeeker { sites: Vec::new(), concerning: (0, Concerning::default()), uses: Uses::of(readers) }
+    }
+
+    /// Whether a record may tell what is to be found out.
+    fn is_concerned(&mut self, record: &Record<'_>, records: &Records<'_>) -> bool {
+        let UseSeeker { sites, uses, concerning: (n_open, concerning) } = self;
+        if *n_open != uses.open.0.len() {
+            (*n_open, *concerning) = (uses.open.0.len(), Concerning::default());
+        }
+        let is_open = |site: Site| uses.open.0.contains_key(&sites[site.0 as usize]);
+        concerning.is_so(record.number, records.patterns, is_open)
     }
 
     pub fn into_used(self) -> Used {
@@ -250,15 +222,10 @@ impl Listener for UseSeeker {
     }
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
-        if !self.uses.are_open() {
-            return records.length_while(|_| true);
-        }
         let mut length = 0;
         for record in records.plain() {
             length += record.words.len();
-            let sites = &self.sites;
-            let is_reader = |site: Site| sites[site.0 as usize].1;
-            if self.concerning.is_so(record.number, records.patterns, is_reader) || self.uses.is_waiting(thread) {
+            if self.is_concerned(&record, records) || self.uses.is_waiting(thread) {
                 valued_records::tell(&record, records, |access, values| self.valued(thread, access, values));
             }
         }
@@ -274,9 +241,9 @@ impl Listener for UseSeeker {
     }
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
-        let (pc, is_reader) = self.sites[access.site.0 as usize];
+        let pc = self.sites[access.site.0 as usize];
         self.uses.accessed(thread, pc, access.address);
-        if access.kind.reads() && is_reader {
+        if access.kind.reads() {
             let words = values.before.unwrap_or_default().chunks(8);
             for word in words {
                 let value = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
@@ -290,8 +257,8 @@ impl Listener for UseSeeker {
     }
 
     fn site(&mut self, site: Site, pc: u64) {
-        self.sites.resize(self.sites.len().max(site.0 as usize + 1), (0, false));
-        self.sites[site.0 as usize] = (pc, self.readers.contains(&pc));
+        self.sites.resize(self.sites.len().max(site.0 as usize + 1), 0);
+        self.sites[site.0 as usize] = pc;
     }
 }
 
@@ -313,8 +280,7 @@ mod tests {
 
     /// Of two instructions that read pointers and numbers.
     fn uses() -> Uses {
-        let both: BTreeSet<u64> = [0x10, 0x30].into();
-        Uses::of(&Doubtful { pointers: both.clone(), indices: both })
+        Uses::of([0x10, 0x30])
     }
 
     #[test]
@@ -387,13 +353,12 @@ mod tests {
     fn nothing_is_expected_for_ever() {
         let mut uses = uses();
         for _ in 0..=MOST_TRIED {
-            assert!(uses.are_open());
+            assert!(!uses.open.0.is_empty());
             for pc in [0x10, 0x30] {
-                uses.read(1, pc, 0x7000_0000_0000);
                 uses.read(1, pc, 3);
             }
         }
-        assert!(!uses.are_open());
+        assert!(uses.open.0.is_empty());
         uses.accessed(1, 0x20, 0x5000);
         uses.accessed(1, 0x20, 0x5000);
     }

@@ -18,13 +18,16 @@ impl Concerning {
     }
 }
 
-/// Tells the accesses of a record, with what memory held before each.
+/// Tells the accesses of a record, with what memory held before and after each.
+#[inline]
 pub fn tell(record: &Record<'_>, records: &Records<'_>, mut hear: impl FnMut(&Access, Values<'_>)) {
-    let mut place = [0; LONGEST_VALUE];
+    let mut places = [[0; LONGEST_VALUE]; 2];
     let Record { number, words, .. } = *record;
     let templates = records.patterns.templates(number).iter().zip(records.patterns.held(number));
-    for (template, [before, _]) in templates {
-        let values = Values { before: before.bytes(words, template.size, &mut place), after: None };
-        hear(&template.access(words, records.fs_base), values);
+    for (template, [before, after]) in templates {
+        let [before_place, after_place] = &mut places;
+        let before = before.bytes(words, template.size, before_place);
+        let after = after.bytes(words, template.size, after_place);
+        hear(&template.access(words, records.fs_base), Values { before, after });
     }
 }

@@ -8,6 +8,7 @@ mod gates;
 mod hot_units;
 mod lookups;
 mod meaning;
+mod sequels;
 
 use crate::code::assembler::Assembler;
 use crate::code::hot::{Guard, Heat, HotPaths};
@@ -29,6 +30,7 @@ use gates::Gates;
 use hot_units::ToldForAWhile;
 use iced_x86::{Encoder, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
+use sequels::Sequels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -96,6 +98,8 @@ pub struct CodeCache {
     chosen: Option<Chosen>,
     /// Functions whose calls are not told.
     quiet: QuietFunctions,
+    /// What is told right behind some instructions.
+    sequels: Sequels,
     /// What becomes of records, if not all of them are told.
     spared: Option<Spared>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
@@ -179,6 +183,7 @@ impl CodeCache {
             marks: Marks::new(),
             chosen: None,
             quiet: QuietFunctions::default(),
+            sequels: Sequels::default(),
             spared: None,
             single_steps: false,
             intercepts: false,
@@ -211,6 +216,7 @@ impl CodeCache {
     }
 
     pub fn set_chosen(&mut self, chosen: Option<Chosen>) {
+        self.sequels = chosen.as_ref().map(|chosen| Sequels::of(&chosen.sequels)).unwrap_or_default();
         self.chosen = chosen;
     }
 
@@ -229,7 +235,8 @@ impl CodeCache {
     /// What is wanted of which instructions, if anything is.
     pub(super) fn wishes(&self) -> Option<Wishes<'_>> {
         let wanted = self.catalogue.as_ref()?.wanted;
-        Some(Wishes { wanted, marks: &self.marks, chosen: self.chosen.as_ref(), quiet: &self.quiet })
+        let tells_all = self.sequels.are_told_now();
+        Some(Wishes { wanted, marks: &self.marks, chosen: self.chosen.as_ref(), quiet: &self.quiet, tells_all })
     }
 
     /// Keeps the guest to the processor that it is shown.
@@ -445,6 +452,7 @@ impl CodeCache {
         self.twins.clear();
         self.approaches.clear();
         self.kept_steps.clear();
+        self.sequels.clear();
         self.heat = Heat::default();
         self.hot_paths = HotPaths::default();
         self.told_for_a_while.clear();
@@ -561,6 +569,7 @@ impl CodeCache {
         }
         self.approaches.clear();
         self.kept_steps.clear();
+        self.sequels.clear();
         let entries: usize = units.iter().map(|&unit| self.units[unit as usize].entries.len()).sum();
         if self.memory.cold.left() < ROOM + entries as u64 * EXIT_SIZE {
             return self.flush();
@@ -590,13 +599,22 @@ impl CodeCache {
         }
     }
 
+    /// Drops the unit that has the translation of `pc`.
+    fn drop_unit_at(&mut self, pc: u64) {
+        if let Some(number) = self.entry(pc).and_then(|host| self.unit_around(host)) {
+            self.drop_unit(number);
+        }
+    }
+
+    /// The number of the unit that a place in the cache lies in.
+    fn unit_around(&self, host: u64) -> Option<usize> {
+        let number = self.units.partition_point(|unit| unit.host.start <= host).checked_sub(1)?;
+        self.units[number].host.contains(&host).then_some(number)
+    }
+
     /// What the place `host` in the cache means, if it lies in a translated unit.
     pub fn find(&self, host: u64) -> Option<Step> {
-        let number = self.units.partition_point(|unit| unit.host.start <= host).checked_sub(1)?;
-        let unit = &self.units[number];
-        if !unit.host.contains(&host) {
-            return None;
-        }
+        let unit = &self.units[self.unit_around(host)?];
         let steps = &self.steps[unit.steps.clone()];
         let index = steps.partition_point(|step| step.host <= host).checked_sub(1)?;
         Some(steps[index])

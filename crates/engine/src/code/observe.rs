@@ -48,6 +48,8 @@ pub struct Chosen {
     pub others: Wanted,
     /// Calls of [functions in which nothing is told](quiet) are not wanted.
     pub spares_calls: bool,
+    /// Right behind these, where all accesses go is told [for a while](crate::code::cache::CodeCache::begin_sequel), the first times that they come.
+    pub sequels: BTreeSet<u64>,
 }
 
 /// Where registers are written down too, before the instruction runs.

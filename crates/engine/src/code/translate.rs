@@ -72,10 +72,17 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
         emitter.leave_for(head, Exit::Place { pc: head });
         return emitter.output;
     }
+    if cache.has_sequel(head) {
+        let mut emitter = Emitter::new(cache, asm, 0);
+        emitter.entry(head);
+        emitter.leave_for(head, Exit::Sequel { pc: head });
+        return emitter.output;
+    }
     let admits = |instruction: &Instruction| {
         wishes.into_iter().for_each(|wishes| wishes.meet(code, instruction));
         stop_at != Some(instruction.ip())
             && !cache.is_place(instruction.ip())
+            && !cache.has_sequel(instruction.ip())
             && cache.beyond.as_ref().is_none_or(|beyond| beyond.knows(instruction))
             && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
     };

@@ -53,7 +53,7 @@ impl Wanted {
     /// What has to be observed, if that is not everything.
     pub fn chosen(&self) -> Option<Chosen> {
         let others = engine::Wanted { targets: self.detail() == Detail::Calls, ..engine::Wanted::COUNTS };
-        self.observed().cloned().map(|instructions| Chosen { instructions, others, spares_calls: false })
+        self.observed().cloned().map(|instructions| Chosen { instructions, others, ..Chosen::default() })
     }
 
     /// What has to be told of it: what goes over a lot of memory is heard where others come, and in a few places.

@@ -4,8 +4,8 @@ use super::Student;
 use super::races::{Classes, Once};
 use crate::inquiry::Reply;
 use analysis::predict::{
-    self, Detector, Doubtful, Exploration, Explored, FirstFound, FirstPass, HandOverCheck, Libraries, MOST_MEMORY,
-    MOST_TRIED, Method, UseSeeker,
+    self, Detector, Exploration, Explored, FirstFound, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, Method,
+    Watching,
 };
 use analysis::races::sampling::samples;
 use analysis::races::{Flags, HandOvers, Sieved};
@@ -108,7 +108,7 @@ pub fn first_pass(
     let chosen = (!candidates.is_empty()).then(|| Chosen {
         instructions: candidates.instructions(),
         others: Wanted::ADDRESSES,
-        spares_calls: false,
+        ..Chosen::default()
     });
     let pass = FirstPass::new(sieve);
     let pass = if chosen.is_some() { pass.checking(candidates) } else { pass };
@@ -124,7 +124,7 @@ pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
     let check = HandOverCheck::new(hand_overs);
     let instructions = check.instructions();
     let student = Once::new(check, |check: HandOverCheck| Reply::of(&check.into_trusted()));
-    (student, Chosen { instructions, others: Wanted::COUNTS, spares_calls: false })
+    (student, Chosen { instructions, others: Wanted::COUNTS, ..Chosen::default() })
 }
 
 pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, Option<Sparing>) {
@@ -134,29 +134,14 @@ pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, O
     (Once::new(exploration, |exploration: Exploration| Reply::of(&exploration.into_explored())), sparing)
 }
 
-/// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone.
+/// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone; but what becomes of what those read
+/// is seen in what comes right behind them.
 pub fn predict(subject: Subject) -> (impl Student, Chosen) {
     let Subject { explored, flags, known: Known { classes, libraries }, method, watched } = subject;
     let instructions = explored.contended.instructions.clone();
     let others = Wanted { targets: true, ..Wanted::COUNTS };
     let detector = Detector::new(explored, classes.classify(), libraries).trusting(flags);
-    let detector = detector.by(method).watching(watched);
-    let student = Once::new(detector, |detector: Detector| Reply::of(&detector.into_predicted()));
-    (student, Chosen { instructions, others, spares_calls: true })
-}
-
-/// What becomes of what these instructions read: their values are needed, and where all others go.
-///
-/// What comes right behind one of them comes about as often as it does. Code that comes more often than so many values are tried is told now and then.
-pub fn uses(doubtful: Doubtful) -> (impl Student, Chosen, Sparing) {
-    let instructions = doubtful.readers();
-    let sparing = Sparing {
-        known: (0..=u16::MAX).collect(),
-        patience: Some([MOST_TRIED; 2]),
-        steady: instructions.clone(),
-        ..Sparing::default()
-    };
-    let seeker = UseSeeker::new(doubtful);
-    let student = Once::new(seeker, |seeker: UseSeeker| Reply::of(&seeker.into_used()));
-    (student, Chosen { instructions, others: Wanted::ADDRESSES, spares_calls: false }, sparing)
+    let watching = Watching::new(detector.by(method).watching(watched), instructions.clone());
+    let student = Once::new(watching, |watching: Watching| Reply::of(&watching.into_predicted()));
+    (student, Chosen { sequels: instructions.clone(), instructions, others, spares_calls: true })
 }

@@ -49,6 +49,9 @@ impl CodeCache {
         if std::mem::replace(&mut self.gates.are_open, are_open) == are_open {
             return;
         }
+        if are_open {
+            self.renew_sequels();
+        }
         // A path that others have taken the place of, or whose code has changed, is led away from for good.
         let entries = &self.entries;
         self.gates.gates.retain(|gate| entries.get(&gate.head) == Some(&gate.entry));

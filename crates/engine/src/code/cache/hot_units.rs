@@ -103,8 +103,11 @@ impl CodeCache {
 
     /// Whether a path leaves before its end, or has something to write down each time.
     fn stops_within(&self, path: &Path) -> bool {
-        let may_stop = !(self.places.is_empty() && self.points.is_empty());
-        let stops = |instruction: &Instruction| self.is_place(instruction.ip()) || self.points.contains(instruction);
+        let may_stop = !(self.places.is_empty() && self.points.is_empty() && self.sequels.are_none());
+        let stops = |instruction: &Instruction| {
+            let pc = instruction.ip();
+            self.is_place(pc) || self.has_sequel(pc) || self.points.contains(instruction)
+        };
         may_stop && path.instructions.iter().any(stops)
             || self.wishes().is_some_and(|wishes| self.tells_always(wishes, &path.instructions))
     }

@@ -22,6 +22,8 @@ pub enum Exit {
     Point { pc: u64, record: Option<(u32, u16)> },
     /// The instruction at `pc` is to be observed by the engine, before and after it has run.
     Step { pc: u64 },
+    /// What follows from the instruction at `pc` on is to be told.
+    Sequel { pc: u64 },
     /// The thread is about to run an instruction that a plan or a debugger speaks of.
     Place { pc: u64 },
     /// The instruction at `pc` asks the machine, and the run is written down or comes from a recording.

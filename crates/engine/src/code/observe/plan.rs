@@ -215,7 +215,8 @@ impl Planner<'_> {
             self.count_after(&mut after, repeat, &memory);
         }
         let (pc, next, kind) = (instruction.ip(), instruction.next_ip(), site_kind(instruction));
-        let is_untold = is_narrowed && (kind == SiteKind::Jump || self.wishes.quiet.concern(instruction));
+        let is_hushed = (is_narrowed || self.wishes.tells_all) && self.wishes.quiet.concern(instruction);
+        let is_untold = is_narrowed && kind == SiteKind::Jump || is_hushed;
         let target = if is_untold { Target::Unknown } else { target };
         plan.facts.sites.push(Site { pc, next, kind, target, repeat, fs_base, mark });
         if is_narrowed {
@@ -458,7 +459,7 @@ mod tests {
         Plan::new(
             &mut InstructionInfoFactory::new(),
             &path,
-            Wishes { wanted, marks: &Marks::new(), chosen: None, quiet: &QuietFunctions::default() },
+            Wishes { wanted, marks: &Marks::new(), chosen: None, quiet: &QuietFunctions::default(), tells_all: false },
         )
     }
 
@@ -541,8 +542,14 @@ mod tests {
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
         let others = Wanted { targets: true, ..Wanted::COUNTS };
-        let chosen = Chosen { instructions: [0x1003].into(), others, spares_calls: false };
-        let wishes = Wishes { wanted: Wanted::EVERYTHING, marks: &marks, chosen: Some(&chosen), quiet: &quiet };
+        let chosen = Chosen { instructions: [0x1003].into(), others, spares_calls: false, ..Chosen::default() };
+        let wishes = Wishes {
+            wanted: Wanted::EVERYTHING,
+            marks: &marks,
+            chosen: Some(&chosen),
+            quiet: &quiet,
+            tells_all: false,
+        };
         let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
         let told: Vec<(u16, bool)> =
             plan.facts.accesses.iter().map(|access| (access.instruction, access.is_push_or_pop)).collect();
@@ -558,8 +565,10 @@ mod tests {
         let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb, 0xc3];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
-        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false };
-        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet };
+        let chosen =
+            Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false, ..Chosen::default() };
+        let wishes =
+            Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet, tells_all: false };
         let admitted = |wishes| {
             let mut cut = Cut::new(wishes);
             path.iter().take_while(|instruction| cut.admits(instruction)).count()
@@ -574,8 +583,10 @@ mod tests {
         let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
-        let chosen = Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false };
-        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet };
+        let chosen =
+            Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false, ..Chosen::default() };
+        let wishes =
+            Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet, tells_all: false };
         assert!(!wishes.concern(&path));
         assert!(Wishes { chosen: None, ..wishes }.concern(&path), "where all that runs is counted");
     }
@@ -585,7 +596,7 @@ mod tests {
         let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
         let [nop, moves] = [decoder.decode(), decoder.decode()];
         let (unmarked, quiet) = (Marks::new(), QuietFunctions::default());
-        let wishes = |wanted| Wishes { wanted, marks: &unmarked, chosen: None, quiet: &quiet };
+        let wishes = |wanted| Wishes { wanted, marks: &unmarked, chosen: None, quiet: &quiet, tells_all: false };
         let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
         assert!(cut.admits(&nop) && !cut.admits(&moves), "not behind others");
         let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
@@ -601,7 +612,7 @@ mod tests {
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let marks = Marks::from([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
         let quiet = QuietFunctions::default();
-        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: None, quiet: &quiet };
+        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: None, quiet: &quiet, tells_all: false };
         let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
         assert_eq!(plan.before[0][..5], [7, 6, 2, 1, 4].map(Word::Register));
         assert_eq!(plan.facts.sites[0].mark, Some((Mark::Entry, 1)));

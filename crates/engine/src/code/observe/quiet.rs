@@ -206,7 +206,8 @@ mod tests {
     /// Which of the three calls are quiet, and whether the leaf's return is.
     fn quiet(chosen: &Chosen, marks: &Marks) -> ([bool; 3], bool) {
         let (code, quiet) = (code(), QuietFunctions::default());
-        let wishes = Wishes { wanted: Wanted::EVERYTHING, marks, chosen: Some(chosen), quiet: &quiet };
+        let wishes =
+            Wishes { wanted: Wanted::EVERYTHING, marks, chosen: Some(chosen), quiet: &quiet, tells_all: false };
         let at = |pc: u64| {
             let bytes = &code.bytes[(pc - START) as usize..];
             Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode()
@@ -223,6 +224,7 @@ mod tests {
             instructions: instructions.iter().copied().collect(),
             others,
             spares_calls: true,
+            ..Chosen::default()
         };
         let unmarked = Marks::new();
         assert_eq!(quiet(&chosen(&[]), &unmarked), ([true, true, false], true));
@@ -245,9 +247,15 @@ mod tests {
         code.bytes[56..62].copy_from_slice(&[0xff, 0x25, 2, 0, 0, 0]); // jmp [rip + 2]
         code.bytes.extend(THROUGH.to_le_bytes());
         let others = Wanted { targets: true, ..Wanted::COUNTS };
-        let chosen = Chosen { instructions: [].into(), others, spares_calls: true };
+        let chosen = Chosen { instructions: [].into(), others, spares_calls: true, ..Chosen::default() };
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
-        let wishes = Wishes { wanted: Wanted::EVERYTHING, marks: &marks, chosen: Some(&chosen), quiet: &quiet };
+        let wishes = Wishes {
+            wanted: Wanted::EVERYTHING,
+            marks: &marks,
+            chosen: Some(&chosen),
+            quiet: &quiet,
+            tells_all: false,
+        };
         let call = Decoder::with_ip(64, &code.bytes.clone(), START, DecoderOptions::NONE).decode();
         wishes.meet(&code, &call);
         assert!(!quiet.concern(&call) && quiet.bind(&code, wishes).is_empty(), "the loader is to be called");

@@ -12,6 +12,8 @@ pub struct Wishes<'a> {
     pub marks: &'a Marks,
     pub chosen: Option<&'a Chosen>,
     pub quiet: &'a QuietFunctions,
+    /// Where accesses go is wanted of all instructions.
+    pub tells_all: bool,
 }
 
 impl Wishes<'_> {
@@ -20,7 +22,8 @@ impl Wishes<'_> {
             Some(chosen) if !chosen.instructions.contains(&instruction.ip()) => {
                 let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
                 let targets = chosen.others.targets && is_call && !self.quiet.concern(instruction);
-                Wanted { targets, ..chosen.others }
+                let addresses = chosen.others.addresses || self.tells_all;
+                Wanted { targets, addresses, ..chosen.others }
             }
             _ => self.wanted,
         }
@@ -29,7 +32,8 @@ impl Wishes<'_> {
     /// An instruction is about to be translated: whether the function that it calls is quiet is found out first.
     pub fn meet(&self, code: &dyn GuestCode, instruction: &Instruction) {
         if self.chosen.is_some_and(|chosen| chosen.spares_calls) {
-            self.quiet.meet(code, *self, instruction);
+            // What is told right behind some instructions alone makes no function worth hearing of.
+            self.quiet.meet(code, Wishes { tells_all: false, ..*self }, instruction);
         }
     }
 

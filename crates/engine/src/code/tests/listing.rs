@@ -157,6 +157,7 @@ impl Listing<'_> {
             }
             Exit::SystemCall { next } => format!("system call, next is {}", self.names.guest(next)),
             Exit::Budget { pc, .. } => format!("budget at {}", self.names.guest(pc)),
+            Exit::Sequel { pc } => format!("sequel at {}", self.names.guest(pc)),
             Exit::Step { pc } => format!("step at {}", self.names.guest(pc)),
             Exit::Unfetchable { pc, address } => {
                 format!("unfetchable {} because of {}", self.names.guest(pc), self.names.guest(address))

@@ -15,6 +15,7 @@ mod observed;
 mod operands;
 mod programs;
 mod segments;
+mod sequels;
 mod single;
 mod spared;
 mod state;

@@ -19,6 +19,8 @@ use sched::{Rng, ThreadId};
 use trace::stream;
 
 const PROGRAMS: u64 = 200;
+/// Sequels are so many units longer than one.
+const SEQUEL: u32 = 2;
 
 /// Runs the program in quanta of `quantum` events; returns all that it wrote down.
 pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quantum: i64, xstate: XState) -> Vec<u64> {
@@ -30,6 +32,8 @@ pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quant
     let mut step = None;
     let mut pc = entry;
     let mut follower: Option<Follower> = None;
+    // How many more units tell all.
+    let mut sequel = 0;
     for _ in 0..MOST_EXITS {
         host = follow(cache, code, &mut follower, pc).unwrap_or(host);
         let raised = native::run_translated(cache, || kernel::enter(enter, host));
@@ -48,7 +52,16 @@ pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quant
             Exit::SystemCall { .. } => return log,
             exit @ (Exit::Indirect | Exit::Direct { .. }) => {
                 (pc, host) = transfer(cache, code, exit);
+                if sequel > 0 {
+                    sequel -= 1;
+                    host = cache.host_for_sequel(code, pc);
+                }
                 host
+            }
+            Exit::Sequel { pc: at } => {
+                (pc, sequel) = (at, SEQUEL);
+                cache.begin_sequel(pc);
+                cache.host_for_sequel(code, pc)
             }
             Exit::Step { pc } => {
                 let instruction = decode_at(code, pc).expect("there is an instruction to step over");

@@ -20,11 +20,11 @@ const PROGRAMS: u64 = 120;
 const TIMES: usize = 12;
 
 /// An access: its instruction, where it goes, how far, what it does, and whether it is a push or pop.
-type Told = (u64, u64, u64, AccessKind, bool);
+pub(super) type Told = (u64, u64, u64, AccessKind, bool);
 
 /// Quanta in which programs end, and those that are over so soon that what is run often is made a hot path.
-const AT_ONCE: i64 = 1 << 20;
-const SHORT: i64 = 3;
+pub(super) const AT_ONCE: i64 = 1 << 20;
+pub(super) const SHORT: i64 = 3;
 
 /// What a program tells, each time that it is run.
 fn told(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i64, what: &str) -> Vec<Vec<Told>> {
@@ -33,7 +33,13 @@ fn told(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i6
 }
 
 /// What a program tells when it is run once more. It must end as on the bare processor.
-fn told_once(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i64, what: &str) -> Vec<Told> {
+pub(super) fn told_once(
+    machine: &mut Machine,
+    cache: &mut CodeCache,
+    trial: &Trial,
+    quantum: i64,
+    what: &str,
+) -> Vec<Told> {
     let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
     machine.load(&guest, quantum);
     // What has told enough by now tells now and then.
@@ -62,7 +68,7 @@ fn spared_cache(sparing: Sparing) -> CodeCache {
 }
 
 /// Whether some are among others, in the same order.
-fn is_among(some: &[Told], all: &[Told]) -> bool {
+pub(super) fn is_among(some: &[Told], all: &[Told]) -> bool {
     let mut all = all.iter();
     some.iter().all(|access| all.any(|other| other == access))
 }

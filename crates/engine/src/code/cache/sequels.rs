@@ -1,0 +1,113 @@
+//! Sequels: what a thread does right behind some instructions is told, however little else is.
+//!
+//! Translated code leaves before such an instruction, and the thread runs it, and what follows, from units that tell where all of their accesses go. They come
+//! back wherever they go, so the thread is led back to the other units after some of them. That is done the first times that the instruction comes, and a few times more
+//! each time that the run has become twice as long; in between, it is like any other.
+
+use super::{CodeCache, PAGE};
+use crate::code::path::GuestCode;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many times the sequel of an instruction is told at first, and each time later.
+const FIRST_TIMES: u32 = 64;
+const LATER_TIMES: u32 = 16;
+
+#[derive(Default)]
+pub struct Sequels {
+    /// How many more times the sequel of an instruction is told.
+    left: BTreeMap<u64, u32>,
+    /// Instructions whose sequel has been told often enough since translations were last put together again.
+    told: BTreeSet<u64>,
+    /// Units of sequels, by where they begin.
+    hosts: FxHashMap<u64, u64>,
+    /// The unit under translation is one of these.
+    is_telling: bool,
+}
+
+impl Sequels {
+    pub fn of(instructions: &BTreeSet<u64>) -> Sequels {
+        Sequels { left: instructions.iter().map(|pc| (*pc, FIRST_TIMES)).collect(), ..Sequels::default() }
+    }
+
+    pub fn are_none(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Some translations have been forgotten.
+    pub fn clear(&mut self) {
+        self.hosts.clear();
+    }
+
+    pub fn are_told_now(&self) -> bool {
+        self.is_telling
+    }
+
+    /// Whether the next time that an instruction comes, its sequel is told.
+    fn are_wanted_of(&self, pc: u64) -> bool {
+        self.left.get(&pc).is_some_and(|left| *left > 0)
+    }
+
+    /// One more time. Whether that was the last for now.
+    fn count(&mut self, pc: u64) -> bool {
+        let Some(left) = self.left.get_mut(&pc) else { return false };
+        *left = left.saturating_sub(1);
+        *left == 0 && self.told.insert(pc)
+    }
+
+    /// All are told a few times more. Gives the instructions of which that is new.
+    fn renew(&mut self) -> Vec<u64> {
+        let over = self.left.iter_mut().filter(|(_, left)| **left == 0);
+        over.map(|(pc, left)| {
+            *left = LATER_TIMES;
+            *pc
+        })
+        .collect()
+    }
+}
+
+impl CodeCache {
+    /// Whether translated code leaves before an instruction, so that its sequel can be told.
+    pub fn has_sequel(&self, pc: u64) -> bool {
+        !self.anonymous && self.sequels.are_wanted_of(pc)
+    }
+
+    /// The sequel of an instruction is going to be told.
+    pub fn begin_sequel(&mut self, pc: u64) {
+        if self.sequels.count(pc) {
+            self.drop_unit_at(pc);
+        }
+    }
+
+    /// A translation of the code at `pc` that tells where all of its accesses go, and comes back wherever it goes.
+    pub fn host_for_sequel(&mut self, code: &dyn GuestCode, pc: u64) -> u64 {
+        if self.is_place(pc) {
+            return self.host_for(code, pc);
+        }
+        if let Some(&host) = self.sequels.hosts.get(&pc) {
+            return host;
+        }
+        self.make_room();
+        (self.anonymous, self.detached, self.keeps_step, self.sequels.is_telling) = (true, true, true, true);
+        let host = self.translate(code, pc);
+        (self.anonymous, self.detached, self.keeps_step, self.sequels.is_telling) = (false, false, false, false);
+        self.sequels.hosts.insert(pc, host);
+        host
+    }
+
+    /// Units that ended before instructions whose sequel is told no longer are made anew, in one piece.
+    pub fn rejoin_units(&mut self) {
+        let told = std::mem::take(&mut self.sequels.told);
+        self.drop_pages(pages_of(told));
+    }
+
+    /// Sequels are told once more.
+    pub(super) fn renew_sequels(&mut self) {
+        let renewed = self.sequels.renew();
+        self.drop_pages(pages_of(renewed));
+    }
+}
+
+fn pages_of(instructions: impl IntoIterator<Item = u64>) -> BTreeSet<u64> {
+    instructions.into_iter().map(|pc| pc / PAGE).collect()
+}
