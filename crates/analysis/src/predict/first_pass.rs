@@ -53,7 +53,7 @@ impl FirstPass {
 impl Listener for FirstPass {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
         self.sieve.accesses(thread, accesses);
-        self.kept.accesses(thread, accesses.iter().copied());
+        self.kept.accesses(thread, accesses);
     }
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
@@ -75,7 +75,7 @@ impl Listener for FirstPass {
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         self.sieve.valued(thread, access, values);
-        self.kept.accesses(thread, [*access]);
+        self.kept.accesses(thread, std::slice::from_ref(access));
         if let Some(check) = &mut self.check {
             check.valued(thread, access, values);
         }
