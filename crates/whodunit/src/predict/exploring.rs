@@ -7,9 +7,10 @@ use crate::study::predict::{Extent, Known, Proposed};
 use analysis::predict::{Explored, FirstFound};
 use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
-/// Hand-overs are learnt from the first of so many parts of a run, but from no fewer events than these; of a run with less than twice as many, from all of it.
+/// Hand-overs are learnt from the first of so many parts of a run, but from no fewer events than these; of a run with less than so many, from all of it.
 const PARTS: u64 = 16;
-const FEWEST_EVENTS: u64 = 512;
+const FEWEST_EVENTS: u64 = 256;
+const SHORT_RUN: u64 = 1024;
 
 /// Whatever is handed over.
 pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
@@ -27,7 +28,7 @@ pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble>
 /// show what is a pointer. Which flags are waited for is held against the whole run by the same replay that relies on it. A run in which it is otherwise is
 /// looked at once more.
 pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, n_events: u64) -> Result<(Explored, Flags), Trouble> {
-    let until = (n_events >= 2 * FEWEST_EVENTS).then(|| (n_events / PARTS).max(FEWEST_EVENTS));
+    let until = (n_events >= SHORT_RUN).then(|| (n_events / PARTS).max(FEWEST_EVENTS));
     let beginning: FirstFound = passes.ask_until(until, first_pass(known, None, Extent::Samples))?;
     let is_whole = until.is_none();
     let sieved = &beginning.sieved;
