@@ -4,9 +4,11 @@
 mod flags;
 #[path = "predict/hand_overs.rs"]
 mod hand_overs;
+#[path = "predict/records.rs"]
+mod records;
 
 use analysis::predict::{
-    Deed, Detector, Exploration, Explored, FirstPass, HandOverCheck, Kind, MOST_MEMORY, Predicted, Watching, sieve,
+    Deed, Detector, Exploration, Explored, FirstPass, FlagCheck, Kind, MOST_MEMORY, Predicted, Watching, sieve,
 };
 use analysis::races::{Classify, Flags, HandOvers, Sieved, SiteClass};
 use std::collections::BTreeSet;
@@ -109,7 +111,7 @@ fn explored(stream: &[(Thread, Does)]) -> Explored {
 
 fn explored_within(most_memory: u64, stream: &[(Thread, Does)]) -> Explored {
     let mut sieve = sieve(plain(), Vec::new(), most_memory);
-    tell(&mut sieve, stream);
+    tell(&mut Valuing::none(&mut sieve), stream);
     explored_after(sieve.into_sieved(), stream)
 }
 
@@ -119,20 +121,59 @@ fn explored_after(sieved: Sieved, stream: &[(Thread, Does)]) -> Explored {
     exploration.into_explored()
 }
 
-/// What hands something over under locks.
-fn trusted(stream: &[(Thread, Does)]) -> HandOvers {
+/// What may hand something over under locks.
+fn candidates(stream: &[(Thread, Does)]) -> HandOvers {
     let mut first = sieve(plain(), Vec::new(), MOST_MEMORY);
-    tell(&mut first, stream);
-    let mut check = HandOverCheck::new(first.into_sieved().hand_overs);
+    tell(&mut Valuing::none(&mut first), stream);
+    first.into_sieved().hand_overs
+}
+
+/// What has to do with flags that are waited for under locks.
+fn trusted(stream: &[(Thread, Does)]) -> Flags {
+    let mut check = FlagCheck::new(candidates(stream));
     let told = of_instructions(stream, &check.instructions());
     tell(&mut check, &told);
     check.into_trusted()
 }
 
+/// A listener that is told the values of some instructions.
+struct Valuing<'a, L> {
+    listener: &'a mut L,
+    instructions: BTreeSet<u64>,
+}
+
+impl<'a, L> Valuing<'a, L> {
+    fn none(listener: &'a mut L) -> Valuing<'a, L> {
+        Valuing { listener, instructions: BTreeSet::new() }
+    }
+}
+
+impl<L: Listener> Listener for Valuing<'_, L> {
+    fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
+        self.listener.accesses(thread, accesses);
+    }
+
+    fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
+        match self.instructions.contains(&(0x100 * u64::from(access.site.0))) {
+            true => self.listener.valued(thread, access, values),
+            false => self.listener.accesses(thread, std::slice::from_ref(access)),
+        }
+    }
+
+    fn event(&mut self, thread: Thread, event: &Event) {
+        self.listener.event(thread, event);
+    }
+
+    fn site(&mut self, site: Site, pc: u64) {
+        self.listener.site(site, pc);
+    }
+}
+
 /// The same as `explored`, where what is handed over under locks orders what follows.
 fn explored_by_hand_overs(stream: &[(Thread, Does)]) -> Explored {
-    let mut second = sieve(plain(), Vec::new(), MOST_MEMORY).with_hand_overs(trusted(stream));
-    tell(&mut second, stream);
+    let mut second = sieve(plain(), Vec::new(), MOST_MEMORY).trusting(trusted(stream));
+    let instructions = candidates(stream).instructions();
+    tell(&mut Valuing { listener: &mut second, instructions }, stream);
     explored_after(second.into_sieved(), stream)
 }
 
@@ -161,7 +202,7 @@ fn with_threads(rest: &[(Thread, Does)]) -> Vec<(Thread, Does)> {
 /// What is predicted of threads 2 and 3, in three passes.
 fn predicted(rest: &[(Thread, Does)]) -> Predicted {
     let stream = with_threads(rest);
-    let flags = trusted(&stream).flags;
+    let flags = trusted(&stream);
     let predicted = predicted_from(explored(&stream), &flags, &stream);
     let by_hand_overs = predicted_from(explored_by_hand_overs(&stream), &flags, &stream);
     assert_eq!(places(&predicted), places(&by_hand_overs), "what is handed over need not be looked at");

@@ -40,10 +40,10 @@ pub enum Study {
     SecondPass { sieved: Box<Sieved>, classes: races::Classes },
     /// What races of what a sieve has left, given all memory that is for synchronisation.
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
-    /// Which memory threads contend for, whatever locks they hold, given which instructions hand pointers and flags over; and which may.
+    /// Which memory threads contend for, whatever locks they hold, given which instructions may hand pointers and flags over; and which else may.
     SieveWithoutLocks { known: predict::Known, proposed: Option<Box<predict::Proposed>>, extent: predict::Extent },
-    /// Which of these instructions hand over nothing but pointers, or flags.
-    CheckHandOvers(HandOvers),
+    /// Which of these instructions have to do with flags alone.
+    CheckFlags(HandOvers),
     /// What predictions have to look at.
     Explore { sieved: Box<Sieved>, known: predict::Known, extent: predict::Extent },
     /// Memory errors of other orders, given what an exploration found.
@@ -116,7 +116,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
                 None => Studying::new(student, functions, Detail::Accesses).spared(sparing),
             })
         }
-        Study::CheckHandOvers(hand_overs) => {
+        Study::CheckFlags(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }

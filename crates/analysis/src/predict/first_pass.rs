@@ -1,10 +1,10 @@
-//! The first pass over a stream: a sieve, a check of what that takes for hand-overs, and if not too much is told the exploration as well.
+//! The first pass over a stream: a sieve, a check of the flags that it relies on, and if not too much is told the exploration as well.
 
 use super::exploration::{Exploration, Explored};
-use super::hand_overs::HandOverCheck;
+use super::flag_check::FlagCheck;
 use super::kept::Kept;
 use super::{Libraries, exploration};
-use crate::races::{Classify, HandOvers, Sieve, Sieved};
+use crate::races::{Classify, Flags, HandOvers, Sieve, Sieved};
 use serde::{Deserialize, Serialize};
 use trace::stream::records::Records;
 use trace::stream::{Access, Event, Listener, Site, Thread, Values};
@@ -13,15 +13,15 @@ use trace::stream::{Access, Event, Listener, Site, Thread, Values};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FirstFound {
     pub sieved: Sieved,
-    /// Which of the hand-overs that were to be checked are some.
-    pub trusted: HandOvers,
+    /// Which instructions, of those that were to be checked, have to do with flags alone.
+    pub trusted: Flags,
     /// Nothing if it takes another pass.
     pub explored: Option<Explored>,
 }
 
 pub struct FirstPass {
     sieve: Sieve,
-    check: Option<HandOverCheck>,
+    check: Option<FlagCheck>,
     kept: Kept,
 }
 
@@ -32,7 +32,7 @@ impl FirstPass {
 
     /// Of these instructions, values are told.
     pub fn checking(self, hand_overs: HandOvers) -> FirstPass {
-        FirstPass { check: Some(HandOverCheck::new(hand_overs)), ..self }
+        FirstPass { check: (!hand_overs.flags.is_empty()).then(|| FlagCheck::new(hand_overs)), ..self }
     }
 
     /// The same classes twice, and libraries, for the exploration.
@@ -45,7 +45,7 @@ impl FirstPass {
                 self.kept.tell(exploration).map(Exploration::into_explored)
             }
         };
-        let trusted = self.check.map(HandOverCheck::into_trusted).unwrap_or_default();
+        let trusted = self.check.map(FlagCheck::into_trusted).unwrap_or_default();
         FirstFound { sieved, trusted, explored }
     }
 }
@@ -53,7 +53,7 @@ impl FirstPass {
 impl Listener for FirstPass {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
         self.sieve.accesses(thread, accesses);
-        self.kept.accesses(thread, accesses.iter().copied());
+        self.kept.accesses(thread, accesses);
     }
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
@@ -74,7 +74,8 @@ impl Listener for FirstPass {
     }
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
-        self.accesses(thread, std::slice::from_ref(access));
+        self.sieve.valued(thread, access, values);
+        self.kept.accesses(thread, std::slice::from_ref(access));
         if let Some(check) = &mut self.check {
             check.valued(thread, access, values);
         }

@@ -85,7 +85,7 @@ impl Reader {
 }
 
 /// Finds the instructions to trust.
-pub struct FlagCheck {
+pub struct Waits {
     /// The return addresses of calls that wait.
     waits: BTreeSet<u64>,
     waiters: BTreeMap<Thread, Waiter>,
@@ -94,9 +94,9 @@ pub struct FlagCheck {
     again: BTreeSet<(u64, u64)>,
 }
 
-impl FlagCheck {
-    pub fn new(waits: BTreeSet<u64>) -> FlagCheck {
-        FlagCheck { waits, waiters: BTreeMap::new(), readers: BTreeMap::new(), again: BTreeSet::new() }
+impl Waits {
+    pub fn by(waits: BTreeSet<u64>) -> Waits {
+        Waits { waits, waiters: BTreeMap::new(), readers: BTreeMap::new(), again: BTreeSet::new() }
     }
 
     pub fn into_trusted(mut self) -> Flags {

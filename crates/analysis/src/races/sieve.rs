@@ -18,13 +18,13 @@ mod cells;
 pub mod epoch;
 pub mod flags;
 pub mod hand_overs;
+mod handing;
 mod intake;
 pub mod readers;
 
 use super::atomics::SyncMemory;
 use super::blocks::Blocks;
 use super::cell::Slot;
-use super::clock::Passed;
 use super::locks::GivenUp;
 use super::objects::Objects;
 use super::parts::Parts;
@@ -40,14 +40,16 @@ use cells::{
     granule_of, mask_of,
 };
 use epoch::{Epoch, LAST_SLOT, LAST_TICK, Now, Sight};
+use flags::Flags;
 use hand_overs::{HandOvers, Hatches};
+use handing::Pointers;
 use readers::Readers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use trace::stream::records::Records;
 use trace::stream::strips;
-use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread};
+use trace::stream::{Access, AccessKind, Event, Listener, LockMode, Site, Thread, Values};
 
 /// How many lists of readers there may be for each chunk of cells before unused ones are looked for, which takes a look at
 /// all cells.
@@ -137,7 +139,7 @@ impl Sieve {
     /// at most.
     pub fn without_locks(classify: Classify, libraries: Libraries, most_memory: u64) -> Sieve {
         let cells = Cells::new(usize::try_from(most_memory / CHUNK_SIZE).unwrap_or(usize::MAX));
-        let (hatches, suspects) = (Hatches::trusting(HandOvers::default()), Suspected::placed());
+        let (hatches, suspects) = (Hatches::trusting(Flags::default()), Suspected::placed());
         Sieve { locks_order: false, libraries, cells, hatches, suspects, ..Sieve::new(classify) }
     }
 
@@ -156,9 +158,9 @@ impl Sieve {
         Sieve { sampling: Some(Sampling::on(numbers)), ..self }
     }
 
-    /// What these instructions hand over under locks orders what follows.
-    pub fn with_hand_overs(self, trusted: HandOvers) -> Sieve {
-        Sieve { hatches: Hatches::trusting(trusted), ..self }
+    /// What these instructions do to flags under locks orders what follows, as pointers do whose values are told.
+    pub fn trusting(self, flags: Flags) -> Sieve {
+        Sieve { hatches: Hatches::trusting(flags), ..self }
     }
 
     pub fn into_sieved(self) -> Sieved {
@@ -185,6 +187,14 @@ impl Sieve {
             self.forget_lists();
         }
         Some(slot)
+    }
+
+    /// Makes a thread the one whose accesses come next. False if they have no history.
+    fn run(&mut self, thread: Thread) -> bool {
+        let Some(slot) = self.running(thread) else { return false };
+        self.enter(slot);
+        self.hatches.enter(thread);
+        true
     }
 
     /// The epoch that a thread is in, which is going to have accesses. Its slot may be another from now on.
@@ -219,60 +229,6 @@ impl Sieve {
         } else if self.is_handing(access) {
             self.hand_over(access);
         }
-    }
-
-    /// Whether an access of the program's own may hand something over.
-    #[inline]
-    fn is_handing(&self, access: &Access) -> bool {
-        self.hatches.is_handing(access) && self.orders[access.site.0 as usize]
-    }
-
-    /// A thread that holds a lock reads or writes what may be a pointer or a flag.
-    fn hand_over(&mut self, access: &Access) {
-        self.know(access.address, access.size);
-        let (slot, site) = (self.now.slot, access.site.0 as usize);
-        let granule = access.address / GRANULE_SIZE;
-        let first = cells_of_granule(granule).start;
-        if !self.cells.is_watched(first) {
-            return;
-        }
-        let number = self.cells.get(first).hatch_number();
-        if access.kind == AccessKind::Read {
-            let taken = number.and_then(|number| self.hatches.take(number, access));
-            if let Some(moment) = taken {
-                self.threads.at(slot).acquire(&Passed::One(moment.clone()));
-            }
-            return;
-        }
-        let Some(number) = number.or_else(|| self.open_hatch([first, first + 1])) else { return };
-        let moment = self.hatches.orders(site).then(|| self.threads.at(slot).release());
-        let is_order = moment.is_some();
-        self.hatches.give(number, access, moment);
-        if is_order {
-            // What the thread does from now on is not handed over, so another epoch begins.
-            self.enter(slot);
-        }
-    }
-
-    fn open_hatch(&mut self, cells: [u64; 2]) -> Option<u32> {
-        let known = cells.map(|cell| self.cells.get(cell));
-        if known.iter().any(|cell| matches!(cell.state(), State::Sync(_))) {
-            return None;
-        }
-        let number = self.hatches.open(known)?;
-        cells.into_iter().for_each(|cell| self.cells.set(cell, Cell::hatch(number)));
-        Some(number)
-    }
-
-    /// Nothing is handed over through a granule any longer.
-    fn close_hatch(&mut self, granule: u64) {
-        let Some(number) = cells_of_granule(granule).find_map(|cell| self.cells.get(cell).hatch_number()) else {
-            return;
-        };
-        for (cell, known) in cells_of_granule(granule).zip(self.hatches.at(number).cells) {
-            self.cells.set(cell, known);
-        }
-        self.hatches.close(number);
     }
 
     /// Notes an access in its cells. Whether some of them are synchronisation.
@@ -541,25 +497,23 @@ fn bytes_of(cell: u64, span: &Span) -> u8 {
 
 impl Listener for Sieve {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
-        match self.running(thread) {
-            None => self.learn(accesses),
-            Some(slot) => {
-                self.enter(slot);
-                self.hatches.enter(thread);
-                accesses.iter().for_each(|access| self.access(access));
-            }
+        if self.run(thread) {
+            accesses.iter().for_each(|access| self.access(access));
+        } else {
+            self.learn(accesses);
+        }
+    }
+
+    fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
+        if self.run(thread) {
+            self.valued_access(access, Pointers::of(access, values));
+        } else {
+            self.learn(std::slice::from_ref(access));
         }
     }
 
     fn records(&mut self, thread: Thread, records: &Records<'_>) -> usize {
-        match self.running(thread) {
-            None => self.pass_over(records),
-            Some(slot) => {
-                self.enter(slot);
-                self.hatches.enter(thread);
-                self.read(records)
-            }
-        }
+        if self.run(thread) { self.read(records) } else { self.pass_over(records) }
     }
 
     fn reads_records(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use super::Does::{Read, Update, Write};
 use super::{
-    Does, FLAG, LOCK, OBJECT, allocate, begin_wait, contended, contended_by_hand_overs, end_wait, free, half, lock,
-    pairs, trusted, unlock, with_threads,
+    Does, FLAG, FirstPass, LOCK, MOST_MEMORY, OBJECT, Valuing, allocate, begin_wait, candidates, contended,
+    contended_by_hand_overs, end_wait, explored_by_hand_overs, free, half, lock, pairs, plain, sieve, tell, trusted,
+    unlock, with_threads,
 };
 use analysis::predict::Kind;
 use analysis::races::Flags;
@@ -166,5 +167,28 @@ fn conditions_with_an_alternative_order_nothing() {
     stream.extend(test([1, 1]).map(|does| (3, does)));
     stream.extend([Read(7, closed, 1), unlock(LOCK), free(OBJECT)].map(|does| (3, does)));
     assert_eq!(dangling(&stream), [2]);
-    assert_eq!(trusted(&with_threads(&stream)).flags, Flags::default());
+    assert_eq!(trusted(&with_threads(&stream)), Flags::default());
+}
+
+/// One pass that relies on flags, checks them and looks for more comes to the same as one pass for each.
+#[test]
+fn flags_are_checked_by_the_pass_that_relies_on_them() {
+    let stream = with_threads(&awaited());
+    let (flags, candidates) = (trusted(&stream), candidates(&stream));
+    let first_pass = |stream: &[(Thread, Does)]| {
+        let sieve = sieve(plain(), Vec::new(), MOST_MEMORY).trusting(flags.clone());
+        let mut pass = FirstPass::new(sieve).checking(candidates.clone());
+        tell(&mut Valuing { listener: &mut pass, instructions: candidates.instructions() }, stream);
+        pass.into_found([plain(), plain()], Vec::new())
+    };
+    let found = first_pass(&stream);
+    assert_eq!((&found.trusted, &found.sieved.hand_overs), (&flags, &candidates));
+    assert_eq!(found.explored, Some(explored_by_hand_overs(&stream)));
+    let mut doubtful = stream.clone();
+    doubtful.extend([lock(LOCK), Read(5, FLAG + 128, 0), unlock(LOCK)].map(|does| (1, does)));
+    let found = first_pass(&doubtful);
+    assert!(
+        flags.include(&found.trusted) && !found.trusted.include(&flags),
+        "a value that was waited with is passed by"
+    );
 }

@@ -7,9 +7,10 @@ use crate::study::predict::{Extent, Known, Proposed};
 use analysis::predict::{Explored, FirstFound};
 use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
-/// Hand-overs are learnt from the first of so many parts of a run, but from no fewer events than these; so it must have more.
+/// Hand-overs are learnt from the first of so many parts of a run, but from no fewer events than these; of a run with less than so many, from all of it.
 const PARTS: u64 = 16;
-const FEWEST_EVENTS: u64 = 512;
+const FEWEST_EVENTS: u64 = 256;
+const SHORT_RUN: u64 = 1024;
 
 /// Whatever is handed over.
 pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
@@ -23,56 +24,41 @@ pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble>
 /// The same, where pointers that are handed over under locks and flags that are waited for order what follows, as the detector will have
 /// it, and of memory that is like much other a part will do. Gives the instructions that have to do with the flags as well.
 ///
-/// What a program does at the beginning of a run it mostly does to its end. So what is handed over is learnt there, and held against the
-/// whole run by the same replay that relies on it. A run in which it is otherwise is looked at as a whole.
+/// What a program does at the beginning of a run it mostly does to its end. So who may hand something over is learnt there, and then told with values, which
+/// show what is a pointer. Which flags are waited for is held against the whole run by the same replay that relies on it. A run in which it is otherwise is
+/// looked at once more.
 pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, n_events: u64) -> Result<(Explored, Flags), Trouble> {
-    if n_events < 2 * FEWEST_EVENTS {
-        return by_all_hand_overs(passes, known);
-    }
-    let until = Some((n_events / PARTS).max(FEWEST_EVENTS));
+    let until = (n_events >= SHORT_RUN).then(|| (n_events / PARTS).max(FEWEST_EVENTS));
     let beginning: FirstFound = passes.ask_until(until, first_pass(known, None, Extent::Samples))?;
-    let candidates = beginning.sieved.hand_overs;
-    let trusted = if candidates.is_empty() {
-        HandOvers::default()
-    } else {
-        passes.ask_until(until, Study::CheckHandOvers(candidates.clone()))?
-    };
-    let proposed = Proposed { candidates, trusted };
-    let found = sieve(passes, known, Some(proposed.clone()), Extent::Samples)?;
-    if proposed.holds(&found) {
-        return Ok((explored_in_part(passes, known, found)?, proposed.trusted.flags));
-    }
-    let trusted = passes.ask(Study::CheckHandOvers(found.sieved.hand_overs))?;
-    relying_on(trusted, passes, known, Extent::Samples)
-}
-
-/// The same for a short run.
-fn by_all_hand_overs(passes: &Passes<'_>, known: &Known) -> Result<(Explored, Flags), Trouble> {
-    let first = sieve(passes, known, None, Extent::Samples)?;
-    let sieved = &first.sieved;
-    if sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
-        return Ok((explored_in_part(passes, known, first)?, Flags::default()));
-    }
-    let trusted: HandOvers = passes.ask(Study::CheckHandOvers(sieved.hand_overs.clone()))?;
-    if trusted.is_empty() {
-        return Ok((explored_in_part(passes, known, first)?, Flags::default()));
+    let is_whole = until.is_none();
+    let sieved = &beginning.sieved;
+    let is_settled = sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty);
+    if is_whole && is_settled {
+        return Ok((explored_in_part(passes, known, beginning)?, Flags::default()));
     }
     // More is ordered with hand-overs, so what nobody contended for needs no other look.
-    let extent = Extent::of(sieved);
-    relying_on(trusted, passes, known, extent)
+    let extent = if is_whole { Extent::of(sieved) } else { Extent::Samples };
+    let proposed = proposed(beginning.sieved.hand_overs, passes, until)?;
+    let found = sieve(passes, known, Some(proposed.clone()), extent)?;
+    let suffices = proposed.suffices(&found);
+    if is_whole || suffices && proposed.is_right(&found) {
+        return Ok((explored_in_part(passes, known, found)?, proposed.trusted));
+    }
+    let proposed = match suffices {
+        true => Proposed { trusted: found.trusted, ..proposed },
+        false => self::proposed(found.sieved.hand_overs, passes, None)?,
+    };
+    let found = sieve(passes, known, Some(proposed.clone()), Extent::Samples)?;
+    Ok((explored_in_part(passes, known, found)?, proposed.trusted))
 }
 
-/// Where these hand-overs, which are known to be some in the whole run, order what follows.
-fn relying_on(
-    trusted: HandOvers,
-    passes: &Passes<'_>,
-    known: &Known,
-    extent: Extent,
-) -> Result<(Explored, Flags), Trouble> {
-    let flags = trusted.flags.clone();
-    let proposed = Proposed { candidates: HandOvers::default(), trusted };
-    let found = sieve(passes, known, Some(proposed), extent)?;
-    Ok((explored_in_part(passes, known, found)?, flags))
+/// What may be handed over, and the flags among it, as far as the run up to an event shows.
+fn proposed(candidates: HandOvers, passes: &Passes<'_>, until: Option<u64>) -> Result<Proposed, Trouble> {
+    let trusted = match candidates.flags.is_empty() {
+        true => Flags::default(),
+        false => passes.ask_until(until, Study::CheckFlags(candidates.clone()))?,
+    };
+    Ok(Proposed { candidates, trusted })
 }
 
 /// What is left by a sieve that was not told everything. Where that shows loops that wait, it may be because nobody was told what else they do.

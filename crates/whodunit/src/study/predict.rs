@@ -4,8 +4,7 @@ use super::Student;
 use super::races::{Classes, Once};
 use crate::inquiry::Reply;
 use analysis::predict::{
-    self, Detector, Exploration, Explored, FirstFound, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, Method,
-    Watching,
+    self, Detector, Exploration, Explored, FirstFound, FirstPass, FlagCheck, Libraries, MOST_MEMORY, Method, Watching,
 };
 use analysis::races::sampling::samples;
 use analysis::races::{Flags, HandOvers, Sieved};
@@ -42,19 +41,23 @@ pub struct Subject {
 /// What may be handed over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Proposed {
-    /// Instructions of which it has to be found out.
+    /// Instructions of which values are told.
     pub candidates: HandOvers,
-    /// Those that are relied on.
-    pub trusted: HandOvers,
+    /// Those that are relied on to have to do with flags.
+    pub trusted: Flags,
 }
 
 impl Proposed {
-    /// Whether what was relied on is so, and not much is left that others may have handed over.
-    pub fn holds(&self, found: &FirstFound) -> bool {
+    /// Whether what was relied on is so.
+    pub fn is_right(&self, found: &FirstFound) -> bool {
+        found.trusted.include(&self.trusted)
+    }
+
+    /// Whether not much is left that others may have handed over.
+    pub fn suffices(&self, found: &FirstFound) -> bool {
         let suspects = found.sieved.suspects.as_ref();
         let is_little_left = suspects.is_some_and(|suspects| suspects.size() <= LITTLE);
-        let knows_all = || self.candidates.include_readers_of(&found.sieved.hand_overs);
-        found.trusted.include(&self.trusted) && (is_little_left || knows_all())
+        is_little_left || self.candidates.include_readers_of(&found.sieved.hand_overs)
     }
 }
 
@@ -97,21 +100,17 @@ pub fn first_pass(
 ) -> (impl Student, Option<Chosen>, Option<Sparing>) {
     let Known { classes, libraries } = known;
     let Proposed { candidates, trusted } = proposed.unwrap_or_default();
-    let handing = candidates.instructions().into_iter().chain(trusted.instructions()).collect();
-    let sparing = extent.clone().sparing(&classes, &handing);
-    let sieve = predict::sieve(classes.clone().classify(), libraries.clone(), MOST_MEMORY).with_hand_overs(trusted);
+    let instructions = candidates.instructions();
+    let sparing = extent.clone().sparing(&classes, &instructions);
+    let sieve = predict::sieve(classes.clone().classify(), libraries.clone(), MOST_MEMORY).trusting(trusted);
     let sieve = match extent {
         Extent::Everything => sieve,
         Extent::Samples => sieve.sampling(),
         Extent::Strips(numbers) => sieve.on_strips(numbers),
     };
-    let chosen = (!candidates.is_empty()).then(|| Chosen {
-        instructions: candidates.instructions(),
-        others: Wanted::ADDRESSES,
-        ..Chosen::default()
-    });
-    let pass = FirstPass::new(sieve);
-    let pass = if chosen.is_some() { pass.checking(candidates) } else { pass };
+    let chosen =
+        (!candidates.is_empty()).then(|| Chosen { instructions, others: Wanted::ADDRESSES, ..Chosen::default() });
+    let pass = FirstPass::new(sieve).checking(candidates);
     let student = Once::new(pass, move |pass: FirstPass| {
         let classify = [classes.clone().classify(), classes.clone().classify()];
         Reply::of(&pass.into_found(classify, libraries.clone()))
@@ -119,11 +118,11 @@ pub fn first_pass(
     (student, chosen, sparing)
 }
 
-/// Which of these instructions hand over nothing but pointers, or flags: they are all that has to be told.
+/// Which of these instructions have to do with flags alone: they are all that has to be told.
 pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
-    let check = HandOverCheck::new(hand_overs);
+    let check = FlagCheck::new(hand_overs);
     let instructions = check.instructions();
-    let student = Once::new(check, |check: HandOverCheck| Reply::of(&check.into_trusted()));
+    let student = Once::new(check, |check: FlagCheck| Reply::of(&check.into_trusted()));
     (student, Chosen { instructions, others: Wanted::COUNTS, ..Chosen::default() })
 }
 

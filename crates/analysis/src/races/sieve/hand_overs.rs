@@ -1,9 +1,11 @@
 //! What threads hand to each other under locks: who reads a pointer under a lock that its writer held, as with a queue, depends on
 //! all that the writer did before. So does who reads a [flag](super::flags) that it would have waited for otherwise.
 //!
-//! The sieve looks at no values. So it only notes which instructions read and write what has the size of a pointer in this way, and what may be
-//! a flag. A [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them read nothing but pointers, or flags, and to a sieve that
-//! is told to trust these they order what follows: if what was given and what is taken have the same address.
+//! Values are told of few instructions. So a sieve that is told none notes which instructions read and write what has the size of a pointer in
+//! this way, and what may be a flag. To one that is told the values of these, a pointer that is taken where it was given orders what follows, as it does to the
+//! [`Detector`](crate::predict::Detector); nothing else does, but for flags of instructions that a [`FlagCheck`](crate::predict::FlagCheck) has
+//! found to have to do with nothing else. What the sieve takes for an order must never be more than what the detector does, which has to be told of the same accesses: it is,
+//! since memory through which something is handed over by an order that nothing else makes is contended.
 
 use super::super::clock::Moment;
 use super::super::shadow::GRANULE_SIZE;
@@ -12,7 +14,7 @@ use super::flags::{FlagSeeker, Flags, places_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use trace::stream::{Access, AccessKind, Thread};
+use trace::stream::{Access, AccessKind, Site, Thread};
 
 /// So many hatches at most: their numbers must not be taken for epochs.
 const MOST_HATCHES: usize = (1 << 20) - 1;
@@ -25,7 +27,7 @@ pub type Holding = Arc<Vec<u64>>;
 pub struct HandOvers {
     /// They read what others had written under the same lock.
     pub readers: BTreeSet<u64>,
-    /// They wrote what may be such things under locks.
+    /// They wrote it.
     pub writers: BTreeSet<u64>,
     /// Others, or the same, that have to do with flags.
     pub flags: Flags,
@@ -36,14 +38,7 @@ impl HandOvers {
         self.readers.is_empty() && self.flags.readers.is_empty()
     }
 
-    /// Whether all others are among these.
-    pub fn include(&self, others: &HandOvers) -> bool {
-        let includes_writers = self.writers.is_superset(&others.writers);
-        let includes_flags = self.flags.writers.is_superset(&others.flags.writers);
-        includes_writers && includes_flags && self.include_readers_of(others)
-    }
-
-    /// The same of who reads.
+    /// Whether all that others read is read by these.
     pub fn include_readers_of(&self, others: &HandOvers) -> bool {
         self.readers.is_superset(&others.readers) && self.flags.readers.is_superset(&others.flags.readers)
     }
@@ -57,8 +52,12 @@ impl HandOvers {
 pub struct Given {
     pub thread: Thread,
     address: u64,
+    /// By which instruction, if it may be a pointer.
+    pointer_writer: Option<Site>,
     holding: Holding,
-    /// Nothing if the instruction is not trusted.
+    /// Its instruction is trusted to write flags.
+    is_flag: bool,
+    /// Nothing if it is neither known to be a pointer nor a flag.
     moment: Option<Moment>,
 }
 
@@ -76,13 +75,11 @@ pub struct Hatch {
     pub given: Option<Given>,
 }
 
-/// What a site is trusted to do.
+/// What a site is trusted to do to flags, of whatever size.
 #[derive(Clone, Copy, Default)]
 struct Trust {
-    takes: bool,
-    gives: bool,
-    /// It has to do with flags, of whatever size.
-    is_of_flag: bool,
+    reads: bool,
+    writes: bool,
 }
 
 /// Keeps the hatches of a sieve.
@@ -90,10 +87,10 @@ struct Trust {
 pub struct Hatches {
     /// Otherwise nothing is handed over.
     are_open: bool,
-    trusted: HandOvers,
+    flags: Flags,
     /// By site.
     trust: Vec<Trust>,
-    /// Of each site, whether it has been seen to take or give.
+    /// Of each site, whether it has been seen to take what may be a pointer, or to give what was taken.
     takes: Vec<bool>,
     gives: Vec<bool>,
     seeker: FlagSeeker,
@@ -107,9 +104,9 @@ pub struct Hatches {
 }
 
 impl Hatches {
-    /// Looks for instructions that may hand over something. What these do orders what follows.
-    pub fn trusting(trusted: HandOvers) -> Hatches {
-        Hatches { are_open: true, trusted, ..Hatches::default() }
+    /// Looks for instructions that may hand over something. What these do to flags orders what follows.
+    pub fn trusting(flags: Flags) -> Hatches {
+        Hatches { are_open: true, flags, ..Hatches::default() }
     }
 
     pub fn site(&mut self, site: usize, pc: u64) {
@@ -117,13 +114,7 @@ impl Hatches {
         self.takes.resize(length, false);
         self.gives.resize(length, false);
         self.trust.resize(length, Trust::default());
-        let HandOvers { readers, writers, flags } = &self.trusted;
-        let (reads_flag, writes_flag) = (flags.readers.contains(&pc), flags.writers.contains(&pc));
-        self.trust[site] = Trust {
-            takes: readers.contains(&pc) || reads_flag,
-            gives: writers.contains(&pc) || writes_flag,
-            is_of_flag: reads_flag || writes_flag,
-        };
+        self.trust[site] = Trust { reads: self.flags.readers.contains(&pc), writes: self.flags.writers.contains(&pc) };
     }
 
     /// A thread has taken a lock, by a call with this return address.
@@ -183,35 +174,67 @@ impl Hatches {
         match access.kind {
             AccessKind::Read | AccessKind::Write if may_be_pointer(access) => true,
             AccessKind::Read | AccessKind::Write | AccessKind::Update => {
-                self.trust[access.site.0 as usize].is_of_flag && is_in_granule(access)
+                let Trust { reads, writes } = self.trust[access.site.0 as usize];
+                (reads || writes) && is_in_granule(access)
             }
             AccessKind::Atomic => false,
         }
     }
 
     /// What the running thread takes by a read, if another has given it there.
-    pub fn take(&mut self, number: u32, access: &Access) -> Option<&Moment> {
+    fn given(&self, number: u32, access: &Access) -> Option<&Given> {
         let given = self.hatches[number as usize].given.as_ref()?;
         let holding = self.holding.get(self.running as usize)?;
-        if given.thread == self.running || given.address != access.address || !given.shares_lock(holding) {
-            return None;
-        }
-        let site = access.site.0 as usize;
-        self.takes[site] |= may_be_pointer(access);
-        given.moment.as_ref().filter(|_| self.trust[site].takes)
+        let is_given = given.thread != self.running && given.address == access.address && given.shares_lock(holding);
+        is_given.then_some(given)
     }
 
-    /// Whether what a site gives orders what follows.
-    pub fn orders(&self, site: usize) -> bool {
-        self.trust[site].gives
+    /// What comes with a flag that the running thread takes by a read.
+    pub fn take(&mut self, number: u32, access: &Access) -> Option<&Moment> {
+        let writer = self.given(number, access)?.pointer_writer.filter(|_| may_be_pointer(access));
+        let site = access.site.0 as usize;
+        if let Some(writer) = writer {
+            self.takes[site] = true;
+            self.gives[writer.0 as usize] = true;
+        }
+        let given = self.hatches[number as usize].given.as_ref();
+        given.filter(|given| given.is_flag && self.trust[site].reads)?.moment.as_ref()
+    }
+
+    /// What comes with a pointer that the running thread has read.
+    pub fn pointer_in(&self, number: u32, access: &Access) -> Option<&Moment> {
+        self.given(number, access).filter(|_| may_be_pointer(access))?.moment.as_ref()
+    }
+
+    /// Whether a site is trusted to write flags.
+    pub fn writes_flag(&self, site: Site) -> bool {
+        self.trust[site.0 as usize].writes
     }
 
     /// The running thread has written what others may take.
-    pub fn give(&mut self, number: u32, access: &Access, moment: Option<Moment>) {
-        self.gives[access.site.0 as usize] |= may_be_pointer(access);
+    pub fn give(&mut self, number: u32, access: &Access) {
         let holding = self.holding.get(self.running as usize).cloned().unwrap_or_default();
-        let (thread, address) = (self.running, access.address);
-        self.hatches[number as usize].given = Some(Given { thread, address, holding, moment });
+        self.hatches[number as usize].given = Some(Given {
+            thread: self.running,
+            address: access.address,
+            pointer_writer: may_be_pointer(access).then_some(access.site),
+            holding,
+            is_flag: self.writes_flag(access.site),
+            moment: None,
+        });
+    }
+
+    /// Whether nothing comes yet with what the running thread has just written.
+    pub fn lacks_moment(&self, number: u32, access: &Access) -> bool {
+        let given = self.hatches[number as usize].given.as_ref();
+        may_be_pointer(access) && given.is_some_and(|given| given.moment.is_none())
+    }
+
+    /// What a thread had done comes with what it has just written.
+    pub fn give_moment(&mut self, number: u32, moment: Moment) {
+        if let Some(given) = &mut self.hatches[number as usize].given {
+            given.moment = Some(moment);
+        }
     }
 
     /// The number of a new one, unless there are too many.
@@ -243,8 +266,7 @@ impl Hatches {
     }
 
     pub fn into_hand_overs(self, place: impl Fn(u32) -> u64) -> HandOvers {
-        let readers = places_of(&self.takes, &place);
-        let writers = if readers.is_empty() { BTreeSet::new() } else { places_of(&self.gives, &place) };
+        let [readers, writers] = [&self.takes, &self.gives].map(|sites| places_of(sites, &place));
         HandOvers { readers, writers, flags: self.seeker.into_flags(place) }
     }
 }

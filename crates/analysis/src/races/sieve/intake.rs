@@ -5,24 +5,22 @@ use super::super::shapes::{Concern, Shape};
 use super::super::sites::SiteClass;
 use super::cells::{Span, Standing};
 use super::{Sieve, span_of};
-use trace::stream::records::{Patterns, Record, Records};
+use trace::stream::records::{Patterns, Records};
 use trace::stream::{Access, AccessKind};
 
 impl Sieve {
     /// The plain records at the front, of the thread that is running. Gives how many words they have.
     pub(super) fn read(&mut self, records: &Records<'_>) -> usize {
         let mut length = 0;
-        for Record { number, words, .. } in records.plain() {
-            let shape = self.shape(number, records.patterns);
+        for record in records.plain() {
+            let shape = self.shape(record.number, records.patterns);
             if shape.is_special {
                 break;
             }
-            length += words.len();
+            length += record.words.len();
             // Who gives and takes what under locks depends on the order of accesses.
-            if self.hatches.is_holding() || !self.note(shape, words, records.fs_base) {
-                for template in records.patterns.templates(number) {
-                    self.access(&template.access(words, records.fs_base));
-                }
+            if self.hatches.is_holding() || !self.note(shape, record.words, records.fs_base) {
+                self.take_apart(&record, records);
             }
         }
         length

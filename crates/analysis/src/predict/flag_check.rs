@@ -1,17 +1,13 @@
-//! Which instructions hand pointers over under locks, and nothing else; and which have to do with [flags](super::waits) that are waited for.
+//! Which instructions have to do with [flags](super::waits) that are waited for under locks, and with nothing else.
 //!
-//! To the [`Detector`](super::Detector), a pointer that is read under a lock that its writer held is an order, as with a queue, and
-//! other values are none, unless they are flags. A sieve sees no values. It must not leave less than the detector needs, so it may trust
-//! instructions only that never read anything else in this way. A few instructions are looked at, which costs little more than a plain replay.
-//!
-//! Both sieve and detector take for an order what any of the trusted writers wrote and any of the trusted readers read. So of each reader,
-//! all writers that are looked at count, whichever of the two they were found as.
+//! A sieve that is told to trust such instructions, and the [`Detector`](super::Detector) after it, take for an order what any of the trusted writers wrote and any of
+//! the trusted readers read. It must not be one that the run speaks against, so all that they read and write is looked at. They are few, which costs little more
+//! than a plain replay.
 
 use super::parts::{POINTER_SIZE, number_of};
-use super::uses::is_pointer;
 use super::valued_records::{self, Concerning};
-use super::waits::{FlagCheck, Read, Taken};
-use crate::races::HandOvers;
+use super::waits::{Read, Taken, Waits};
+use crate::races::{Flags, HandOvers};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -33,19 +29,12 @@ struct Written {
 #[derive(Clone, Copy, Default)]
 struct Role {
     pc: u64,
-    reads_pointers: bool,
-    reads_flags: bool,
+    reads: bool,
     writes: bool,
 }
 
-impl Role {
-    fn is_any(self) -> bool {
-        self.reads_pointers || self.reads_flags || self.writes
-    }
-}
-
 /// Finds the instructions to trust, of those that a sieve has found.
-pub struct HandOverCheck {
+pub struct FlagCheck {
     hand_overs: HandOvers,
     sites: Vec<Role>,
     /// Patterns with an instruction that is looked at.
@@ -53,39 +42,29 @@ pub struct HandOverCheck {
     holding: FxHashMap<Thread, Arc<Vec<u64>>>,
     /// By address. Writes that are not looked at leave it as it is, so that more is doubted than has to be.
     written: BTreeMap<u64, Written>,
-    /// Who wrote what was read, and who read it.
-    pairs: BTreeSet<(u64, u64)>,
-    /// They have read something else than a pointer.
-    doubted: BTreeSet<u64>,
-    flags: FlagCheck,
+    waits: Waits,
 }
 
-impl HandOverCheck {
-    pub fn new(hand_overs: HandOvers) -> HandOverCheck {
-        HandOverCheck {
-            flags: FlagCheck::new(hand_overs.flags.waits.clone()),
+impl FlagCheck {
+    pub fn new(hand_overs: HandOvers) -> FlagCheck {
+        FlagCheck {
+            waits: Waits::by(hand_overs.flags.waits.clone()),
             hand_overs,
             sites: Vec::new(),
             concerning: Concerning::default(),
             holding: FxHashMap::default(),
             written: BTreeMap::new(),
-            pairs: BTreeSet::new(),
-            doubted: BTreeSet::new(),
         }
     }
 
-    /// The instructions that have to be told, with values.
+    /// The instructions that have to be told, with values. What others than those that are known to write flags have written to one is needed too.
     pub fn instructions(&self) -> BTreeSet<u64> {
-        self.hand_overs.instructions()
+        let HandOvers { writers, flags, .. } = &self.hand_overs;
+        flags.instructions().chain(writers.iter().copied()).collect()
     }
 
-    pub fn into_trusted(self) -> HandOvers {
-        let trusted = || self.pairs.iter().filter(|(_, reader)| !self.doubted.contains(reader));
-        HandOvers {
-            readers: trusted().map(|(_, reader)| *reader).collect(),
-            writers: trusted().map(|(writer, _)| *writer).collect(),
-            flags: self.flags.into_trusted(),
-        }
+    pub fn into_trusted(self) -> Flags {
+        self.waits.into_trusted()
     }
 
     /// The plain records at the front that have so many words.
@@ -93,7 +72,7 @@ impl HandOverCheck {
         let front = Records { words: &records.words[..length], ..*records };
         for record in front.plain() {
             let sites = &self.sites;
-            let is_looked_at = |site: Site| sites[site.0 as usize].is_any();
+            let is_looked_at = |site: Site| sites[site.0 as usize].reads || sites[site.0 as usize].writes;
             if self.concerning.is_so(record.number, records.patterns, is_looked_at) {
                 valued_records::tell(&record, records, |access, values| self.valued(thread, access, values));
             }
@@ -114,28 +93,19 @@ impl HandOverCheck {
         holding.iter().any(|object| written.holding.contains(object)).then_some(written)
     }
 
-    fn has_read_pointer(&mut self, thread: Thread, (pc, address): (u64, u64), value: Option<u64>) {
-        let Some(writer) = self.given(thread, address).map(|written| written.pc) else { return };
-        if value.is_some_and(is_pointer) {
-            self.pairs.insert((writer, pc));
-        } else {
-            self.doubted.insert(pc);
-        }
-    }
-
-    fn has_read_flag(&mut self, thread: Thread, (pc, access): (u64, &Access), value: Option<u64>) {
-        let Some(value) = value else { return self.flags.doubt(pc) };
+    fn has_read(&mut self, thread: Thread, (pc, access): (u64, &Access), value: Option<u64>) {
+        let Some(value) = value else { return self.waits.doubt(pc) };
         if let Some(written) = self.given(thread, access.address) {
             // Of different sizes, the rest was what it is now.
             let (of_write, of_read) = (mask_of(written.size), mask_of(access.size));
             let old = written.old.map(|old| (old & of_write | value & !of_write) & of_read);
             let writer = written.pc;
             match old {
-                Some(old) => self.flags.has_taken(pc, Taken { writer, old, new: value }),
-                None => self.flags.doubt(pc),
+                Some(old) => self.waits.has_taken(pc, Taken { writer, old, new: value }),
+                None => self.waits.doubt(pc),
             }
         }
-        self.flags.has_read(thread, Read { pc, address: access.address, value });
+        self.waits.has_read(thread, Read { pc, address: access.address, value });
     }
 }
 
@@ -144,7 +114,7 @@ fn mask_of(size: u32) -> u64 {
     1_u64.checked_shl(8 * size).map_or(u64::MAX, |end| end - 1)
 }
 
-impl Listener for HandOverCheck {
+impl Listener for FlagCheck {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
         for access in accesses {
             self.valued(thread, access, Values::default());
@@ -152,14 +122,10 @@ impl Listener for HandOverCheck {
     }
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
-        let Role { pc, reads_pointers, reads_flags, writes } = self.sites[access.site.0 as usize];
+        let Role { pc, reads, writes } = self.sites[access.site.0 as usize];
         let old = values.before.filter(|bytes| bytes.len() <= POINTER_SIZE as usize).map(number_of);
-        if access.kind.reads() && reads_pointers {
-            let value = old.filter(|_| u64::from(access.size) == POINTER_SIZE);
-            self.has_read_pointer(thread, (pc, access.address), value);
-        }
-        if access.kind.reads() && reads_flags {
-            self.has_read_flag(thread, (pc, access), old);
+        if access.kind.reads() && reads {
+            self.has_read(thread, (pc, access), old);
         }
         if access.kind.writes() && writes {
             let holding = self.holding.entry(thread).or_default().clone();
@@ -170,11 +136,11 @@ impl Listener for HandOverCheck {
     fn event(&mut self, thread: Thread, event: &Event) {
         match *event {
             Event::Locked { object, .. } => {
-                self.flags.locked(thread, object);
+                self.waits.locked(thread, object);
                 Arc::make_mut(self.holding.entry(thread).or_default()).push(object);
             }
             Event::Unlocked { object, site } => {
-                self.flags.unlocked(thread, object, site);
+                self.waits.unlocked(thread, object, site);
                 let holding = self.holding.entry(thread).or_default();
                 if let Some(position) = holding.iter().rposition(|held| *held == object) {
                     Arc::make_mut(holding).remove(position);
@@ -182,7 +148,7 @@ impl Listener for HandOverCheck {
             }
             Event::Allocated { address, size, .. } => self.forget_in(address..address.saturating_add(size)),
             Event::Ended => {
-                self.flags.ended(thread);
+                self.waits.ended(thread);
                 self.holding.remove(&thread);
             }
             _ => {}
@@ -192,12 +158,8 @@ impl Listener for HandOverCheck {
     fn site(&mut self, site: Site, pc: u64) {
         let length = self.sites.len().max(site.0 as usize + 1);
         self.sites.resize(length, Role::default());
-        let HandOvers { readers, writers, flags } = &self.hand_overs;
-        self.sites[site.0 as usize] = Role {
-            pc,
-            reads_pointers: readers.contains(&pc),
-            reads_flags: flags.readers.contains(&pc),
-            writes: writers.contains(&pc) || flags.writers.contains(&pc),
-        };
+        let HandOvers { writers, flags, .. } = &self.hand_overs;
+        let writes = writers.contains(&pc) || flags.writers.contains(&pc);
+        self.sites[site.0 as usize] = Role { pc, reads: flags.readers.contains(&pc), writes };
     }
 }
