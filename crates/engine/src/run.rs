@@ -2,9 +2,10 @@
 
 use crate::code::cache::{Exit, Trap};
 use crate::code::hot::Follower;
+use crate::code::observe::Wanted;
 use crate::code::path::decode_at;
 use crate::code::points::stores;
-use crate::context::{Context, Fault, RAX, RDI, RSP, Standing};
+use crate::context::{Context, Fault, RAX, RCX, RDI, RSP, Standing};
 use crate::debug::{Debugging, Next};
 use crate::engine::Engine;
 use crate::faults;
@@ -19,6 +20,8 @@ use crate::saved_state;
 use crate::signals::deliver::{self, Moment};
 use crate::syscalls::{self, Flow};
 use crate::x87;
+use guest::instruction::repeats;
+use iced_x86::Instruction;
 use sched::Reason;
 use std::collections::BTreeMap;
 use trace::event::{Event, Note, SignalPlace};
@@ -371,7 +374,19 @@ fn go_on(engine: &Engine, context: &mut Context, exit: Exit) -> Host {
 /// Looks at the instruction that is to run by itself.
 fn begin_step(engine: &Engine, context: &mut Context) -> Option<Step> {
     let instruction = decode_at(&LiveCode(&engine.world().space), context.pc).ok()?;
-    Some(Step::begin(instruction, context, engine.xstate(), engine.options.observation.seen_by_steps()))
+    let wanted = engine.options.observation.seen_by_steps();
+    let longest_value = engine.options.chosen.as_ref().and_then(|chosen| chosen.longest_value);
+    let is_long = longest_value.is_some_and(|longest| repeated_bytes(&instruction, context) > longest);
+    let wanted = if is_long { Wanted { addresses: true, values: false, ..wanted } } else { wanted };
+    Some(Step::begin(instruction, context, engine.xstate(), wanted))
+}
+
+/// To how many bytes a repeated instruction may come.
+fn repeated_bytes(instruction: &Instruction, context: &Context) -> u64 {
+    if !repeats(instruction) {
+        return 0;
+    }
+    context.gpr[RCX].saturating_mul(instruction.memory_size().size() as u64)
 }
 
 /// What became of an instruction that ran by itself; none if it was not reached.

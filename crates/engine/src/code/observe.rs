@@ -50,6 +50,8 @@ pub struct Chosen {
     pub spares_calls: bool,
     /// Right behind these, where all accesses go is told [for a while](crate::code::cache::CodeCache::begin_sequel), the first times that they come.
     pub sequels: BTreeSet<u64>,
+    /// Of a repeated instruction that comes to more bytes than these, no values are wanted.
+    pub longest_value: Option<u64>,
 }
 
 /// Where registers are written down too, before the instruction runs.

@@ -16,6 +16,8 @@ use std::collections::BTreeSet;
 const FEW_STRIPS: u32 = 16;
 /// So often it is looked at on strips that everybody is looked at on, and on others, before it is so now and then.
 const PATIENCE: [u32; 2] = [1 << 13, 1 << 11];
+/// What longer copies move is nothing that they look at.
+const LONGEST_VALUE: u64 = 4096;
 /// So many bytes that threads contend for are quicker looked at than explained by hand-overs that have not been looked at.
 const LITTLE: u64 = 1 << 20;
 
@@ -142,5 +144,7 @@ pub fn predict(subject: Subject) -> (impl Student, Chosen) {
     let detector = Detector::new(explored, classes.classify(), libraries).trusting(flags);
     let watching = Watching::new(detector.by(method).watching(watched), instructions.clone());
     let student = Once::new(watching, |watching: Watching| Reply::of(&watching.into_predicted()));
-    (student, Chosen { sequels: instructions.clone(), instructions, others, spares_calls: true })
+    let sequels = instructions.clone();
+    let longest_value = Some(LONGEST_VALUE);
+    (student, Chosen { instructions, others, spares_calls: true, sequels, longest_value })
 }
