@@ -95,7 +95,6 @@ impl World {
         self.cache.review_hot_paths(&code);
         self.cache.quieten_units(&code);
         self.cache.hush_bound_functions(&code);
-        self.cache.rejoin_units();
         self.cache.begin_slice();
         self.guard_new_pages();
         self.cache.sample(branch)

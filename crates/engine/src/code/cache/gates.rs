@@ -10,7 +10,7 @@ use crate::code::translate::CLOSED_GATE;
 /// Gates are open for so many slices of the clock at a time.
 const OPEN: u64 = 8;
 /// But not in the first ones: hardly anything has told enough by then.
-const FIRST: u64 = 64;
+pub(super) const FIRST: u64 = 64;
 
 /// Where threads come into a path that tells nothing.
 struct Gate {
@@ -46,11 +46,10 @@ impl CodeCache {
     pub fn begin_slice(&mut self) {
         self.gates.slices += 1;
         let are_open = are_open_in(self.gates.slices);
-        if std::mem::replace(&mut self.gates.are_open, are_open) == are_open {
+        let is_change = std::mem::replace(&mut self.gates.are_open, are_open) != are_open;
+        self.review_sequels(self.gates.slices, is_change.then_some(are_open));
+        if !is_change {
             return;
-        }
-        if are_open {
-            self.renew_sequels();
         }
         // A path that others have taken the place of, or whose code has changed, is led away from for good.
         let entries = &self.entries;

@@ -4,6 +4,7 @@
 //! back wherever they go, so the thread is led back to the other units after some of them. That is done the first times that the instruction comes, and a few times more
 //! each time that the run has become twice as long; in between, it is like any other.
 
+use super::gates::FIRST;
 use super::{CodeCache, PAGE};
 use crate::code::path::GuestCode;
 use rustc_hash::FxHashMap;
@@ -55,6 +56,11 @@ impl Sequels {
         *left == 0 && self.told.insert(pc)
     }
 
+    /// Those that have been told often enough since this was last asked.
+    fn take_told(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.told).into_iter().collect()
+    }
+
     /// All are told a few times more. Gives the instructions of which that is new.
     fn renew(&mut self) -> Vec<u64> {
         let over = self.left.iter_mut().filter(|(_, left)| **left == 0);
@@ -95,19 +101,16 @@ impl CodeCache {
         host
     }
 
-    /// Units that ended before instructions whose sequel is told no longer are made anew, in one piece.
-    pub fn rejoin_units(&mut self) {
-        let told = std::mem::take(&mut self.sequels.told);
-        self.drop_pages(pages_of(told));
+    /// A slice of the clock begins, in which gates may have been opened or closed. Where they are opened, sequels are told once more. Units that ended before instructions whose
+    /// sequel is told no longer are made anew in one piece when gates are closed, and before gates are ever opened, each time that the run has become twice as long: more often, that would
+    /// cost more than it saves.
+    pub(super) fn review_sequels(&mut self, slice: u64, gates: Option<bool>) {
+        let changed = match gates {
+            Some(true) => self.sequels.renew(),
+            Some(false) => self.sequels.take_told(),
+            None if slice < FIRST && slice.is_power_of_two() => self.sequels.take_told(),
+            None => return,
+        };
+        self.drop_pages(changed.into_iter().map(|pc| pc / PAGE).collect::<BTreeSet<u64>>());
     }
-
-    /// Sequels are told once more.
-    pub(super) fn renew_sequels(&mut self) {
-        let renewed = self.sequels.renew();
-        self.drop_pages(pages_of(renewed));
-    }
-}
-
-fn pages_of(instructions: impl IntoIterator<Item = u64>) -> BTreeSet<u64> {
-    instructions.into_iter().map(|pc| pc / PAGE).collect()
 }
