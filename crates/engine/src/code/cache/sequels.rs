@@ -104,7 +104,7 @@ impl CodeCache {
     /// A slice of the clock begins, in which gates may have been opened or closed. Where they are opened, sequels are told once more. Units that ended before instructions whose
     /// sequel is told no longer are made anew in one piece when gates are closed, and before gates are ever opened, each time that the run has become twice as long: more often, that would
     /// cost more than it saves.
-    pub(super) fn review_sequels(&mut self, slice: u64, gates: Option<bool>) {
+    pub fn review_sequels(&mut self, slice: u64, gates: Option<bool>) {
         let changed = match gates {
             Some(true) => self.sequels.renew(),
             Some(false) => self.sequels.take_told(),

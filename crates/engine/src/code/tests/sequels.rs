@@ -21,11 +21,9 @@ fn some_of(all: &[Told]) -> BTreeSet<u64> {
     instructions.into_iter().step_by(3).collect()
 }
 
-fn cache_with_sequels(instructions: BTreeSet<u64>) -> CodeCache {
+fn observed_cache() -> CodeCache {
     let mut cache = new_cache(LIMITS[0]);
     cache.observe(Wanted::EVERYTHING);
-    let sequels = instructions.clone();
-    cache.set_chosen(Some(Chosen { instructions, sequels, ..Chosen::default() }));
     cache
 }
 
@@ -49,22 +47,22 @@ fn others_told(
 fn what_comes_behind_chosen_instructions_is_told_the_first_times() {
     let mut machine = Machine::take();
     observation::open_buffer(context::of_this_thread());
-    let mut whole = new_cache(LIMITS[0]);
-    whole.observe(Wanted::EVERYTHING);
+    let (mut whole, mut cache) = (observed_cache(), observed_cache());
     let (mut first, mut last, mut renewed) = (0, 0, 0);
     for number in 0..PROGRAMS {
         let trial = trial(&mut machine, number, false);
         let quantum = if number % 2 == 0 { AT_ONCE } else { SHORT };
-        whole.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
+        let code = trial.home.code..trial.home.code + CODE_SIZE;
+        whole.invalidate(code.clone());
+        cache.invalidate(code);
         let all = told_once(&mut machine, &mut whole, &trial, quantum, "a program");
         let chosen = some_of(&all);
-        let mut cache = cache_with_sequels(chosen.clone());
+        let (instructions, sequels) = (chosen.clone(), chosen.clone());
+        cache.set_chosen(Some(Chosen { instructions, sequels, ..Chosen::default() }));
         let mut others = || others_told(&mut machine, &mut cache, &trial, quantum, (&all, &chosen));
         let told: Vec<usize> = (0..TIMES * (chosen.len() + 1)).map(|_| others()).take_while(|told| *told > 0).collect();
         (first, last) = (first + told.first().unwrap_or(&0), last + others());
-        while !cache.are_gates_open() {
-            cache.begin_slice();
-        }
+        cache.review_sequels(1, Some(true));
         renewed += others_told(&mut machine, &mut cache, &trial, quantum, (&all, &chosen));
     }
     observation::close_buffer(context::of_this_thread());
