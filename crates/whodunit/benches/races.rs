@@ -1,11 +1,14 @@
 //! What finding data races costs: `cargo bench --bench races [-- FILTER… -n N]` prints the table.
 //!
-//! Six threaded programs, one of them for a short and a long time, run natively, are recorded, and then replayed by a listener that only counts, by `races`, by `pairs`
+//! Six threaded programs, one of them for a short and a long time, and four compressors of Debian run natively, are recorded, and then replayed by a listener that only counts, by `races`, by `pairs`
 //! and by `predict`; beside them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
 //! the best of N runs.
 
 #[path = "support/alone.rs"]
 mod alone;
+#[allow(dead_code, reason = "only a part of what the other benchmark needs")]
+#[path = "speed/corpus.rs"]
+mod corpus;
 #[path = "../tests/programs/debian.rs"]
 mod debian;
 #[path = "races/measure.rs"]
@@ -35,6 +38,9 @@ struct Arguments {
     /// Measure native runs, and what collecting the pairs of so many runs and of one more costs for each of them; nothing else.
     #[arg(long, value_name = "RUNS")]
     collecting: Option<u32>,
+    /// Measure native runs, what recording and the detectors of `predict` cost, and helgrind; nothing else.
+    #[arg(long)]
+    predicting: bool,
     /// Passed by `cargo bench`; without it (as under `cargo test --all-targets`) nothing is measured.
     #[arg(long, hide = true)]
     bench: bool,
@@ -47,6 +53,10 @@ impl Arguments {
     fn modes(&self) -> Vec<Mode> {
         if let Some(runs) = self.collecting {
             return vec![Mode::Native, Mode::Collecting(runs)];
+        }
+        if self.predicting {
+            let helgrind = (!self.without_others).then_some(Mode::Helgrind);
+            return [Mode::Native, Mode::Record, Mode::Predict].into_iter().chain(helgrind).collect();
         }
         let mut modes = vec![Mode::Native, Mode::Record, Mode::Observed, Mode::Races];
         modes.extend([Mode::Places, Mode::Visitors, Mode::Pairs, Mode::Predict]);
@@ -71,6 +81,7 @@ fn main() {
         return;
     }
     debian::need(&["gcc", "valgrind"]);
+    debian::need(&workplace::COMPRESSORS);
     print_table(&arguments, &Workplace::prepare());
 }
 
@@ -79,11 +90,10 @@ fn print_table(arguments: &Arguments, workplace: &Workplace) {
     let titles: String = modes.iter().map(|mode| format!("{:>COLUMN_WIDTH$}", mode.title())).collect();
     println!("{:NAME_WIDTH$}{titles}{:>32}", "program", "memory: native, observed, races");
     let mut ratios = vec![Vec::new(); modes.len()];
-    let names = workplace::PROGRAMS.iter().map(|program| program.name);
-    for name in names.filter(|name| arguments.wants(name)) {
+    for program in workplace::PROGRAMS.iter().filter(|program| arguments.wants(program.name)) {
         let runs: Vec<Result<Run, String>> =
-            modes.iter().map(|mode| measure::best_of(arguments.n, *mode, name, workplace)).collect();
-        print_row(name, &modes, &runs, &mut ratios);
+            modes.iter().map(|mode| measure::best_of(arguments.n, *mode, program, workplace)).collect();
+        print_row(program.name, &modes, &runs, &mut ratios);
     }
     let means: String = ratios.iter().map(|ratios| format!("{:>COLUMN_WIDTH$}", geometric_mean(ratios))).collect();
     println!("{:NAME_WIDTH$}{means}", "geometric mean");

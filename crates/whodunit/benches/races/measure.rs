@@ -1,7 +1,7 @@
 //! Owns running one program in one mode and what it cost.
 
 use crate::alone::{self, Run};
-use crate::workplace::Workplace;
+use crate::workplace::{Program, Workplace};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -61,14 +61,17 @@ impl Mode {
         }
     }
 
-    fn words(self, program: &str) -> Vec<String> {
+    fn words(self, program: &Program) -> Vec<String> {
         let whodunit = env!("CARGO_BIN_EXE_whodunit");
-        let recording = format!("./{program}.recording");
-        let native = format!("./{program}");
-        let sanitized = format!("./{program}.tsan");
+        let name = program.name;
+        let recording = format!("./{name}.recording");
+        let native = program.command();
+        let sanitized = format!("./{name}.tsan");
+        let before_native =
+            |words: &[&str]| words.iter().map(|word| (*word).to_owned()).chain(native.clone()).collect();
         let words: &[&str] = match self {
-            Self::Native => &[&native],
-            Self::Record => &[whodunit, "record", "-o", &recording, "--", &native],
+            Self::Native => return native,
+            Self::Record => return before_native(&[whodunit, "record", "-o", &recording, "--"]),
             Self::Observed | Self::Places | Self::Visitors | Self::Pairs => {
                 &[whodunit, "replay", "--quiet", "--no-report", "--inquire", "--process", "1", &recording]
             }
@@ -79,8 +82,10 @@ impl Mode {
             }
             Self::Races => &[whodunit, "races", &recording],
             Self::Predict => &["timeout", "-s", "KILL", LONGEST, whodunit, "predict", "--most", "0", &recording],
-            Self::Helgrind => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=helgrind", &native],
-            Self::Drd => &["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", "--tool=drd", &native],
+            Self::Helgrind | Self::Drd => {
+                let tool = if self == Self::Drd { "--tool=drd" } else { "--tool=helgrind" };
+                return before_native(&["timeout", "-s", "KILL", LONGEST, "valgrind", "-q", tool]);
+            }
             // Its runtime finds its places taken where addresses are random in many bits.
             Self::ThreadSanitizer => &["setarch", "--addr-no-randomize", &sanitized],
         };
@@ -89,7 +94,7 @@ impl Mode {
 }
 
 /// The cheapest of some runs.
-pub fn best_of(n: u32, mode: Mode, program: &str, workplace: &Workplace) -> Result<Run, String> {
+pub fn best_of(n: u32, mode: Mode, program: &Program, workplace: &Workplace) -> Result<Run, String> {
     let mut best = run(mode, program, workplace)?;
     for _ in 1..n {
         let next = run(mode, program, workplace)?;
@@ -100,9 +105,12 @@ pub fn best_of(n: u32, mode: Mode, program: &str, workplace: &Workplace) -> Resu
     Ok(best)
 }
 
-fn run(mode: Mode, program: &str, workplace: &Workplace) -> Result<Run, String> {
+fn run(mode: Mode, program: &Program, workplace: &Workplace) -> Result<Run, String> {
+    if mode == Mode::ThreadSanitizer && !program.has_source() {
+        return Err("-".to_owned());
+    }
     if mode == Mode::Record {
-        let _ = fs::remove_dir_all(workplace.folder.join(format!("{program}.recording")));
+        let _ = fs::remove_dir_all(workplace.folder.join(format!("{}.recording", program.name)));
     }
     if let Mode::Collecting(runs) = mode {
         make_runs(program, runs, workplace)?;
@@ -127,16 +135,16 @@ fn run(mode: Mode, program: &str, workplace: &Workplace) -> Result<Run, String> 
 }
 
 /// The recording of a run with another schedule.
-fn random_run(program: &str, seed: u32) -> String {
-    format!("./{program}.run-{seed}")
+fn random_run(program: &Program, seed: u32) -> String {
+    format!("./{}.run-{seed}", program.name)
 }
 
-fn make_runs(program: &str, runs: u32, workplace: &Workplace) -> Result<(), String> {
+fn make_runs(program: &Program, runs: u32, workplace: &Workplace) -> Result<(), String> {
     for seed in 0..=runs {
         let recording = random_run(program, seed);
         let made = Command::new(env!("CARGO_BIN_EXE_whodunit"))
             .args(["record", "--policy", "random", "--seed", &seed.to_string(), "-o", &recording, "--"])
-            .arg(format!("./{program}"))
+            .args(program.command())
             .current_dir(&workplace.folder)
             .output()
             .map_err(|error| error.to_string())?;
@@ -147,16 +155,16 @@ fn make_runs(program: &str, runs: u32, workplace: &Workplace) -> Result<(), Stri
 }
 
 /// Where the answer of a replay is kept.
-fn answer(mode: Mode, program: &str) -> Option<String> {
+fn answer(mode: Mode, program: &Program) -> Option<String> {
     match mode {
-        Mode::Places => Some(format!("{program}.places")),
-        Mode::Visitors => Some(format!("{program}.visitors")),
+        Mode::Places => Some(format!("{}.places", program.name)),
+        Mode::Visitors => Some(format!("{}.visitors", program.name)),
         _ => None,
     }
 }
 
 /// What a replay is asked.
-fn question(mode: Mode, program: &str, folder: &Path) -> Result<Value, String> {
+fn question(mode: Mode, program: &Program, folder: &Path) -> Result<Value, String> {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).map_err(|error| error.to_string());
     let answered = |mode: Mode| {
         let name = answer(mode, program).unwrap_or_default();
