@@ -9,7 +9,7 @@ use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
 /// Hand-overs are learnt from the first of so many parts of a run, but from no fewer events than these; of a run with less than so many, from all of it.
 const PARTS: u64 = 16;
-const FEWEST_EVENTS: u64 = 256;
+const FEWEST_EVENTS: u64 = 384;
 const SHORT_RUN: u64 = 1024;
 
 /// Whatever is handed over.

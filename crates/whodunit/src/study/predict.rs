@@ -19,7 +19,7 @@ const PATIENCE: [u32; 2] = [1 << 13, 1 << 11];
 /// What longer copies move is nothing that they look at.
 const LONGEST_VALUE: u64 = 4096;
 /// So many bytes that threads contend for are quicker looked at than explained by hand-overs that have not been looked at.
-const LITTLE: u64 = 1 << 18;
+const LITTLE: u64 = 1 << 20;
 
 /// What is known before anything has been replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
