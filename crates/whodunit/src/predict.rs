@@ -182,8 +182,9 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     let n_events = subject.recording.log(subject.log).map_or(0, |log| log.event_count());
+    let beginning = exploring::beginning(n_events, subject.recorded.alone_until);
     for _ in 0..MOST_ROUNDS {
-        let (explored, flags) = exploring::by_hand_overs(&passes, &known, n_events)?;
+        let (explored, flags) = exploring::by_hand_overs(&passes, &known, beginning)?;
         if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }

@@ -7,10 +7,17 @@ use crate::study::predict::{Extent, Known, Proposed};
 use analysis::predict::{Explored, FirstFound};
 use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
-/// Hand-overs are learnt from the first of so many parts of a run, but from no fewer events than these; of a run with less than so many, from all of it.
+/// Hand-overs are learnt from the first of so many parts of what a run does with threads, but from no fewer events than these; of a run with less than so many, from all of it.
 const PARTS: u64 = 16;
-const FEWEST_EVENTS: u64 = 384;
+const FEWEST_EVENTS: u64 = 256;
 const SHORT_RUN: u64 = 1024;
+
+/// Where the beginning of a run of so many events ends, which has a second thread from an event on; none if it is taken as a whole.
+pub fn beginning(n_events: u64, alone_until: u64) -> Option<u64> {
+    let with_threads = n_events.saturating_sub(alone_until);
+    let until = alone_until + (with_threads / PARTS).max(FEWEST_EVENTS);
+    (n_events >= SHORT_RUN && until < n_events).then_some(until)
+}
 
 /// Whatever is handed over.
 pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble> {
@@ -27,8 +34,7 @@ pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble>
 /// What a program does at the beginning of a run it mostly does to its end. So who may hand something over is learnt there, and then told with values, which
 /// show what is a pointer. Which flags are waited for is held against the whole run by the same replay that relies on it. A run in which it is otherwise is
 /// looked at once more.
-pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, n_events: u64) -> Result<(Explored, Flags), Trouble> {
-    let until = (n_events >= SHORT_RUN).then(|| (n_events / PARTS).max(FEWEST_EVENTS));
+pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, until: Option<u64>) -> Result<(Explored, Flags), Trouble> {
     let beginning: FirstFound = passes.ask_until(until, first_pass(known, None, Extent::Samples))?;
     let is_whole = until.is_none();
     let sieved = &beginning.sieved;
@@ -86,4 +92,17 @@ fn first_pass(known: &Known, proposed: Option<Proposed>, extent: Extent) -> Stud
 
 fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved, extent: Extent) -> Result<Explored, Trouble> {
     passes.ask(Study::Explore { sieved: Box::new(sieved), known: known.clone(), extent })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_is_counted_from_the_second_thread_on() {
+        assert_eq!(beginning(1023, 100), None, "a short run is taken as a whole");
+        assert_eq!(beginning(1400, 100), Some(356));
+        assert_eq!(beginning(16_100, 100), Some(1100), "a sixteenth of what comes with threads");
+        assert_eq!(beginning(2000, 1900), None, "threads come late");
+    }
 }

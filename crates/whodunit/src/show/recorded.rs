@@ -15,6 +15,8 @@ pub struct Recorded {
     /// What stands in the way of names.
     pub gaps: Vec<String>,
     pub threads: BTreeSet<u32>,
+    /// The event that made the second one; of a lone thread, none.
+    pub alone_until: u64,
     pub events: u64,
     /// How far the clocks of all threads came, taken together.
     pub clock: u64,
@@ -40,7 +42,9 @@ pub fn recorded(recording: &Recording, log: u32) -> Option<Recorded> {
     let quantum = image.begin.as_ref().map_or(DEFAULT_QUANTUM, |begin| begin.quantum);
     let program = image.begin.as_ref().map_or_else(Vec::new, |begin| begin.program.clone());
     let threads = image.threads.keys().copied().collect();
+    let alone_until = image.threads.values().filter_map(|life| life.origin).map(|(_, event)| event).min().unwrap_or(0);
     let end = image.stop.as_ref().map(|stop| stop.kind);
     let clock = image.threads.values().map(|life| life.clock).sum();
-    Some(Recorded { space, gaps, threads, events: image.tally.total().events, clock, quantum, end, program })
+    let events = image.tally.total().events;
+    Some(Recorded { space, gaps, threads, alone_until, events, clock, quantum, end, program })
 }
