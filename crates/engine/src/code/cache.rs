@@ -235,8 +235,8 @@ impl CodeCache {
     /// What is wanted of which instructions, if anything is.
     pub(super) fn wishes(&self) -> Option<Wishes<'_>> {
         let wanted = self.catalogue.as_ref()?.wanted;
-        let tells_all = self.sequels.are_told_now();
-        Some(Wishes { wanted, marks: &self.marks, chosen: self.chosen.as_ref(), quiet: &self.quiet, tells_all })
+        let wishes = Wishes::new(wanted, &self.marks, self.chosen.as_ref(), &self.quiet);
+        Some(Wishes { tells_all: self.sequels.are_told_now(), ..wishes })
     }
 
     /// Keeps the guest to the processor that it is shown.

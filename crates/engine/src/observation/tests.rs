@@ -21,7 +21,7 @@ fn unit(bytes: &[u8], wanted: Wanted) -> (Catalogue, Plan) {
     let plan = Plan::new(
         &mut InstructionInfoFactory::new(),
         &path,
-        Wishes { wanted, marks: &Marks::new(), chosen: None, quiet: &QuietFunctions::default(), tells_all: false },
+        Wishes::new(wanted, &Marks::new(), None, &QuietFunctions::default()),
     );
     let mut catalogue = Catalogue::new(wanted);
     catalogue.add_unit(plan.facts.clone());
@@ -137,13 +137,7 @@ fn the_fs_base_is_that_of_the_moment() {
     let plan = Plan::new(
         &mut InstructionInfoFactory::new(),
         &path,
-        Wishes {
-            wanted: Wanted::ADDRESSES,
-            marks: &Marks::new(),
-            chosen: None,
-            quiet: &QuietFunctions::default(),
-            tells_all: false,
-        },
+        Wishes::new(Wanted::ADDRESSES, &Marks::new(), None, &QuietFunctions::default()),
     );
     let load = record(&mut catalogue, 1, 1, 0x1009);
     let unit = catalogue.add_unit(plan.facts);

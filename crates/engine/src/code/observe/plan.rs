@@ -459,7 +459,7 @@ mod tests {
         Plan::new(
             &mut InstructionInfoFactory::new(),
             &path,
-            Wishes { wanted, marks: &Marks::new(), chosen: None, quiet: &QuietFunctions::default(), tells_all: false },
+            Wishes::new(wanted, &Marks::new(), None, &QuietFunctions::default()),
         )
     }
 
@@ -543,13 +543,7 @@ mod tests {
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
         let others = Wanted { targets: true, ..Wanted::COUNTS };
         let chosen = Chosen { instructions: [0x1003].into(), others, spares_calls: false, ..Chosen::default() };
-        let wishes = Wishes {
-            wanted: Wanted::EVERYTHING,
-            marks: &marks,
-            chosen: Some(&chosen),
-            quiet: &quiet,
-            tells_all: false,
-        };
+        let wishes = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
         let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
         let told: Vec<(u16, bool)> =
             plan.facts.accesses.iter().map(|access| (access.instruction, access.is_push_or_pop)).collect();
@@ -567,8 +561,7 @@ mod tests {
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
         let chosen =
             Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false, ..Chosen::default() };
-        let wishes =
-            Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet, tells_all: false };
+        let wishes = Wishes::new(Wanted::ADDRESSES, &marks, Some(&chosen), &quiet);
         let admitted = |wishes| {
             let mut cut = Cut::new(wishes);
             path.iter().take_while(|instruction| cut.admits(instruction)).count()
@@ -585,8 +578,7 @@ mod tests {
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
         let chosen =
             Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false, ..Chosen::default() };
-        let wishes =
-            Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: Some(&chosen), quiet: &quiet, tells_all: false };
+        let wishes = Wishes::new(Wanted::ADDRESSES, &marks, Some(&chosen), &quiet);
         assert!(!wishes.concern(&path));
         assert!(Wishes { chosen: None, ..wishes }.concern(&path), "where all that runs is counted");
     }
@@ -596,7 +588,7 @@ mod tests {
         let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
         let [nop, moves] = [decoder.decode(), decoder.decode()];
         let (unmarked, quiet) = (Marks::new(), QuietFunctions::default());
-        let wishes = |wanted| Wishes { wanted, marks: &unmarked, chosen: None, quiet: &quiet, tells_all: false };
+        let wishes = |wanted| Wishes::new(wanted, &unmarked, None, &quiet);
         let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
         assert!(cut.admits(&nop) && !cut.admits(&moves), "not behind others");
         let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
@@ -612,7 +604,7 @@ mod tests {
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
         let marks = Marks::from([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
         let quiet = QuietFunctions::default();
-        let wishes = Wishes { wanted: Wanted::ADDRESSES, marks: &marks, chosen: None, quiet: &quiet, tells_all: false };
+        let wishes = Wishes::new(Wanted::ADDRESSES, &marks, None, &quiet);
         let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
         assert_eq!(plan.before[0][..5], [7, 6, 2, 1, 4].map(Word::Register));
         assert_eq!(plan.facts.sites[0].mark, Some((Mark::Entry, 1)));

@@ -206,8 +206,7 @@ mod tests {
     /// Which of the three calls are quiet, and whether the leaf's return is.
     fn quiet(chosen: &Chosen, marks: &Marks) -> ([bool; 3], bool) {
         let (code, quiet) = (code(), QuietFunctions::default());
-        let wishes =
-            Wishes { wanted: Wanted::EVERYTHING, marks, chosen: Some(chosen), quiet: &quiet, tells_all: false };
+        let wishes = Wishes::new(Wanted::EVERYTHING, marks, Some(chosen), &quiet);
         let at = |pc: u64| {
             let bytes = &code.bytes[(pc - START) as usize..];
             Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode()
@@ -249,13 +248,7 @@ mod tests {
         let others = Wanted { targets: true, ..Wanted::COUNTS };
         let chosen = Chosen { instructions: [].into(), others, spares_calls: true, ..Chosen::default() };
         let (marks, quiet) = (Marks::new(), QuietFunctions::default());
-        let wishes = Wishes {
-            wanted: Wanted::EVERYTHING,
-            marks: &marks,
-            chosen: Some(&chosen),
-            quiet: &quiet,
-            tells_all: false,
-        };
+        let wishes = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
         let call = Decoder::with_ip(64, &code.bytes.clone(), START, DecoderOptions::NONE).decode();
         wishes.meet(&code, &call);
         assert!(!quiet.concern(&call) && quiet.bind(&code, wishes).is_empty(), "the loader is to be called");

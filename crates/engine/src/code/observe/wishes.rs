@@ -16,7 +16,11 @@ pub struct Wishes<'a> {
     pub tells_all: bool,
 }
 
-impl Wishes<'_> {
+impl<'a> Wishes<'a> {
+    pub fn new(wanted: Wanted, marks: &'a Marks, chosen: Option<&'a Chosen>, quiet: &'a QuietFunctions) -> Wishes<'a> {
+        Wishes { wanted, marks, chosen, quiet, tells_all: false }
+    }
+
     pub fn of(&self, instruction: &Instruction) -> Wanted {
         match self.chosen {
             Some(chosen) if !chosen.instructions.contains(&instruction.ip()) => {
