@@ -2,13 +2,15 @@
 
 #[path = "predict/flags.rs"]
 mod flags;
+#[path = "predict/gaps.rs"]
+mod gaps;
 #[path = "predict/hand_overs.rs"]
 mod hand_overs;
 #[path = "predict/records.rs"]
 mod records;
 
 use analysis::predict::{
-    Deed, Detector, Exploration, Explored, FirstPass, FlagCheck, Kind, MOST_MEMORY, Predicted, Watching, sieve,
+    Deed, Detector, Exploration, Explored, FirstPass, HandOverCheck, Kind, MOST_MEMORY, Predicted, Watching, sieve,
 };
 use analysis::races::{Classify, Flags, HandOvers, Sieved, SiteClass};
 use std::collections::BTreeSet;
@@ -35,6 +37,8 @@ enum Does {
     /// The same with four bytes instead of eight.
     Half(Box<Does>),
     Event(Event),
+    /// Since its clock showed this, nothing was left out of what is told of the thread.
+    Whole(Option<u64>),
 }
 
 use Does::{Atomic, Read, Update, Write};
@@ -93,6 +97,10 @@ fn tell(listener: &mut impl Listener, stream: &[(Thread, Does)]) {
                 listener.event(*thread, &event);
                 continue;
             }
+            Does::Whole(clock) => {
+                listener.whole_since(*thread, clock);
+                continue;
+            }
         };
         let access = Access { address, size, site: Site(site), kind };
         let (before, after) = (before.to_le_bytes(), after.to_le_bytes());
@@ -130,10 +138,15 @@ fn candidates(stream: &[(Thread, Does)]) -> HandOvers {
 
 /// What has to do with flags that are waited for under locks.
 fn trusted(stream: &[(Thread, Does)]) -> Flags {
-    let mut check = FlagCheck::new(candidates(stream));
+    checked(stream).flags
+}
+
+/// What is handed over under locks.
+fn checked(stream: &[(Thread, Does)]) -> HandOvers {
+    let mut check = HandOverCheck::new(candidates(stream));
     let told = of_instructions(stream, &check.instructions());
     tell(&mut check, &told);
-    check.into_trusted()
+    check.into_checked()
 }
 
 /// A listener that is told the values of some instructions.
@@ -188,7 +201,7 @@ fn is_of(does: &Does, instructions: &BTreeSet<u64>) -> bool {
             instructions.contains(&(0x100 * u64::from(*site)))
         }
         Does::Half(does) => is_of(does, instructions),
-        Does::Event(_) => true,
+        Does::Event(_) | Does::Whole(_) => true,
     }
 }
 

@@ -365,13 +365,14 @@ impl Engine {
     }
 
     /// Hands the thread's records to who reads them. The world is locked by the caller.
-    pub fn drain(&self, world: &World, context: &mut Context) {
+    pub fn drain(&self, world: &mut World, context: &mut Context) {
         let words = observation::take_words(context);
         self.hand_over(world, context, words);
     }
 
-    fn hand_over(&self, world: &World, context: &mut Context, words: &[u64]) {
-        let Some(catalogue) = world.cache.catalogue() else { return };
+    fn hand_over(&self, world: &mut World, context: &mut Context, words: &[u64]) {
+        let around = self.around(world, context);
+        let Some(catalogue) = world.cache.count_tellings(words) else { return };
         let thread = ThreadId(context.thread);
         let current = context.guest_fs();
         let fs_base = std::mem::replace(&mut context.trace_fs, current);
@@ -381,14 +382,14 @@ impl Engine {
             }
             Recorder::Tell(consumer, batches) => {
                 *batches += u64::from(!words.is_empty());
-                consumer.take(thread, words, Some(catalogue), fs_base, self.around(world, context));
+                consumer.take(thread, words, Some(catalogue), fs_base, around);
             }
             Recorder::Discard | Recorder::Steps(_) => {}
         }
     }
 
     /// What is around a thread that has the turn.
-    fn around(&self, world: &World, context: &Context) -> Around {
+    fn around(&self, world: &mut World, context: &Context) -> Around {
         /// A stack that grows in a larger mapping is not all of it.
         const LARGEST_STACK: u64 = 8 << 20;
         let pointer = context.gpr[RSP];
@@ -396,11 +397,12 @@ impl Engine {
             let lowest = pointer.saturating_sub(LARGEST_STACK);
             (start.max(lowest), mapping.end.min(pointer.saturating_add(LARGEST_STACK)))
         });
-        Around { is_alone: self.turn.is_alone(), stack }
+        let whole_since = world.cache.tellings.whole_since(context.thread);
+        Around { is_alone: self.turn.is_alone(), stack, whole_since }
     }
 
     /// The same after leaving translated code; a unit that ran out of budget leaves its record to be ended here.
-    pub fn drain_after(&self, world: &World, context: &mut Context, exit: Exit) {
+    pub fn drain_after(&self, world: &mut World, context: &mut Context, exit: Exit) {
         if let Exit::Budget { record: Some((number, _)), .. } | Exit::Point { record: Some((number, _)), .. } = exit
             && let Some(facts) = world.cache.catalogue().map(|catalogue| catalogue.record(u64::from(number)))
         {
@@ -410,7 +412,7 @@ impl Engine {
     }
 
     /// Ends the record that begins where the next one goes.
-    pub fn end_record(&self, world: &World, context: &mut Context, number: u32, facts: RecordFacts) {
+    pub fn end_record(&self, world: &mut World, context: &mut Context, number: u32, facts: RecordFacts) {
         if !observation::has_room(context) {
             // What takes an instruction back must be in one batch with it.
             if facts.retracts {
@@ -433,9 +435,12 @@ impl Engine {
                 if let Some(strips) = self.strips {
                     step.spans(context).for_each(|(_, span)| strips.add(span.start, span.end - span.start));
                 }
+                let step_pc = step.instruction().ip();
                 if let Some(words) = step.end(context, outcome) {
                     *batches += u64::from(!words.is_empty());
-                    let around = self.around(&self.world(), context);
+                    let mut world = self.world();
+                    world.cache.tellings.count_step(step_pc);
+                    let around = self.around(&mut world, context);
                     consumer.take(thread, &words, None, context.guest_fs(), around);
                 }
             }

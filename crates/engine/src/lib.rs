@@ -39,7 +39,7 @@ mod world;
 mod x87;
 
 pub use code::observe::sparing::Sparing;
-pub use code::observe::{AccessKind, Chosen, Mark, Marks, Wanted};
+pub use code::observe::{AccessKind, Chosen, Mark, Marks, Patience, Wanted};
 pub use commons::SIZE as COMMONS_SIZE;
 pub use context::Fault;
 pub use debug::{Debugger, Ended, Guest, Orders, Piece, Place, ThreadRegisters, Watch, Watching, Why};

@@ -88,12 +88,20 @@ pub struct Batch<'a> {
 }
 
 /// What a thread has around it when it hands its records over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Around {
     /// There is no other thread.
     pub is_alone: bool,
     /// Where its own stack is, from and to.
     pub stack: (u64, u64),
+    /// Since its clock showed this, no execution of what is told now was left out. None if that cannot be said.
+    pub whole_since: Option<u64>,
+}
+
+impl Default for Around {
+    fn default() -> Around {
+        Around { is_alone: false, stack: (0, 0), whole_since: Some(0) }
+    }
 }
 
 impl<'a> Batch<'a> {

@@ -394,7 +394,7 @@ impl State {
 
     /// Lets the thread run to where the next event wants it.
     fn arm(&mut self, context: &mut Context) {
-        let planned = self.what_if.as_ref().and_then(|what_if| what_if.course.clock_for(context.thread));
+        let planned = self.what_if.as_ref().and_then(|what_if| what_if.clock_for(context.thread));
         let due = self.due.filter(|(events, _)| *events == self.machine.figures.events).map(|(_, clock)| clock);
         let planned = planned.filter(|clock| *clock >= context.clock());
         let stop = self.target(context).into_iter().chain(planned).chain(due).min();

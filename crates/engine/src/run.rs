@@ -58,6 +58,7 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         closely: false,
         asks: false,
         sequels: BTreeMap::new(),
+        has_patience: engine.options.chosen.as_ref().is_some_and(|chosen| chosen.patience.is_some()),
         host: LOOK_UP,
     };
     loop {
@@ -86,6 +87,8 @@ struct Driver {
     asks: bool,
     /// Threads that tell all their accesses, and for how many units more.
     sequels: BTreeMap<u32, u32>,
+    /// What is told may change, which is to be known by the clocks of threads.
+    has_patience: bool,
     host: Host,
 }
 
@@ -93,6 +96,9 @@ impl Driver {
     /// Finds out what to run; tells whether that is a single instruction, for a debugger.
     fn prepare(&mut self, context: &mut Context) -> bool {
         let engine = self.engine;
+        if self.has_patience && engine.world().cache.tellings.is_torn(context.thread) {
+            context.request_stop();
+        }
         let next = self.debugging.map_or(Next::Planned, |debugging| debugging.before(engine, context));
         let alone = matches!(next, Next::Alone);
         if !matches!(next, Next::Planned) {
@@ -161,7 +167,7 @@ impl Driver {
             writing.note(&Event::Note(Note { thread: Some(context.thread), text: &text }));
         }
         if self.engine.writes_records() {
-            self.engine.drain_after(&world, context, exit);
+            self.engine.drain_after(&mut world, context, exit);
         }
         exit
     }
@@ -436,7 +442,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     context.standing = Standing::AtEvent;
     context.recall_signal();
     if let Some(replay) = engine.replaying() {
-        let hot = engine.world().sample(context.pc);
+        let hot = sample(engine, context);
         let thread = context.thread;
         replay.stop(engine, context);
         return hot.filter(|_| thread == context.thread);
@@ -444,7 +450,7 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     if context.has_pending_signal() {
         return None; // delivered before anything else runs, which gives the budget back
     }
-    let hot = engine.world().sample(context.pc);
+    let hot = sample(engine, context);
     if let Some(writing) = engine.writing().filter(|writing| writing.stock.is_due(context)) {
         writing.take_stock(engine, context, SignalPlace::AtClock, false);
     }
@@ -453,6 +459,14 @@ fn out_of_budget(engine: &Engine, context: &mut Context) -> Option<Follower> {
     } else {
         give_turn_up(engine, context);
     }
+    hot
+}
+
+/// A slice of the clock has ended.
+fn sample(engine: &Engine, context: &Context) -> Option<Follower> {
+    let mut world = engine.world();
+    let hot = world.sample(context.pc);
+    world.cache.tellings.arrive(context.thread, context.clock() + 1);
     hot
 }
 

@@ -155,7 +155,7 @@ mod tests {
         for &(thread, site, address, writes) in accesses {
             let kind = if writes { AccessKind::Store } else { AccessKind::Load };
             let access = Access { address, ..word(kind) };
-            let around = Around { is_alone: false, stack: STACKS[thread as usize - 1] };
+            let around = Around { stack: STACKS[thread as usize - 1], ..Around::default() };
             shared.access(thread, site, &access, around);
         }
         shared.sharing().sites.into_keys().collect()

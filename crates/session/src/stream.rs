@@ -77,8 +77,9 @@ enum Told {
 impl<L: Listener + 'static> Streaming<L> {
     pub fn new(listener: L, roles: Roles, detail: Detail) -> Streaming<L> {
         let (calls, sites) = (Calls::new(roles), FxHashMap::default());
-        let open_calls = OpenCalls::default();
-        let teller = Teller { listener, calls, thread: 0, sites, atomic: Vec::new(), pushed: (0, 0), open_calls };
+        let (open_calls, whole_since) = (OpenCalls::default(), BTreeMap::new());
+        let teller =
+            Teller { listener, calls, thread: 0, sites, atomic: Vec::new(), pushed: (0, 0), open_calls, whole_since };
         let (told, outside) = (Interleaved::default(), Mutex::default());
         Streaming { shared: Arc::new(Shared { teller: Mutex::new(teller), told, outside }), detail }
     }
@@ -150,6 +151,7 @@ impl<L: Listener> Observer for Ear<L> {
         let mut teller = self.shared.catch_up(self.batches);
         self.batches += 1;
         (teller.thread, teller.pushed) = (batch.thread.0, (0, 0));
+        teller.tell_whole_since(batch.around.whole_since);
         match &mut self.flattener {
             Some(flattener) => {
                 flattener.read(batch, &mut *teller);
@@ -174,6 +176,8 @@ struct Teller<L> {
     pushed: (u64, u64),
     /// Calls of that thread that are still to be told.
     open_calls: OpenCalls,
+    /// Since when nothing was left out of what threads tell, unless it is since their start.
+    whole_since: BTreeMap<Thread, Option<u64>>,
 }
 
 impl<L: Listener> Flat for Teller<L> {
@@ -257,6 +261,14 @@ impl<L: Listener> Teller<L> {
     fn tell_open_calls(&mut self) {
         if !self.open_calls.is_empty() {
             self.open_calls.tell(self.thread, &mut self.listener);
+        }
+    }
+
+    fn tell_whole_since(&mut self, clock: Option<u64>) {
+        let known = self.whole_since.get(&self.thread).copied().unwrap_or(Some(0));
+        if clock != known {
+            self.whole_since.insert(self.thread, clock);
+            self.listener.whole_since(self.thread, clock);
         }
     }
 

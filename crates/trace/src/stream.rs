@@ -139,6 +139,9 @@ pub trait Listener: Send {
     fn event(&mut self, thread: Thread, event: &Event);
     /// So many calls by an instruction have returned, and nothing was told in between. They are not told one by one where records are read.
     fn passed_over(&mut self, _thread: Thread, _site: u64, _calls: u64) {}
+    /// Since a thread's clock showed this, no execution of what is told of it now has been left out; where it is None, that cannot be said. Told where it is no longer
+    /// what it was, which is at first since 0.
+    fn whole_since(&mut self, _thread: Thread, _clock: Option<u64>) {}
     /// All that is told from here on happens on the way to an event of the recording, or is what that event does.
     fn coming(&mut self, _moment: Moment) {}
     /// A site is about to be named for the first time: the address of its instruction.

@@ -184,11 +184,11 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
     let n_events = subject.recording.log(subject.log).map_or(0, |log| log.event_count());
     let beginning = exploring::beginning(n_events, subject.recorded.alone_until);
     for _ in 0..MOST_ROUNDS {
-        let (explored, flags) = exploring::by_hand_overs(&passes, &known, beginning)?;
+        let (explored, handed) = exploring::by_hand_overs(&passes, &known, beginning)?;
         if explored.contended.instructions.is_empty() && !shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
-        let subject = predict::Subject { explored, flags, known: known.clone(), method, watched };
+        let subject = predict::Subject { explored, handed, known: known.clone(), method, watched };
         predicted = passes.ask(Study::Predict(Box::new(subject)))?;
         let n_known = known.classes.atomic.len();
         known.classes.atomic.extend(atomic_sites(&predicted, names));

@@ -43,7 +43,7 @@ pub enum Study {
     /// Which memory threads contend for, whatever locks they hold, given which instructions may hand pointers and flags over; and which else may.
     SieveWithoutLocks { known: predict::Known, proposed: Option<Box<predict::Proposed>>, extent: predict::Extent },
     /// Which of these instructions have to do with flags alone.
-    CheckFlags(HandOvers),
+    CheckHandOvers(HandOvers),
     /// What predictions have to look at.
     Explore { sieved: Box<Sieved>, known: predict::Known, extent: predict::Extent },
     /// Memory errors of other orders, given what an exploration found.
@@ -116,7 +116,7 @@ pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log:
                 None => Studying::new(student, functions, Detail::Accesses).spared(sparing),
             })
         }
-        Study::CheckFlags(hand_overs) => {
+        Study::CheckHandOvers(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }

@@ -1,6 +1,6 @@
 //! The listener that keeps the latest accesses to watched memory.
 
-use crate::predict::deeds::{Deed, Happening, Place};
+use crate::predict::deeds::{Deed, Happening};
 use crate::predict::detector::made_as;
 use crate::predict::order::{LastWrite, Order};
 use crate::predict::runners::Runners;
@@ -143,9 +143,8 @@ impl Historian {
     fn access(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         let Some(slot) = self.order.slot(thread) else { return };
         let tick = self.order.advance(slot);
-        let time = self.runners.of(thread).count(access.site, access.kind);
         let (pc, _) = self.sites.place(access.site.0);
-        let own = Place { pc, time };
+        let own = self.runners.of(thread).count(access.site, pc, access.kind);
         let is_own = !self.is_in_library(pc);
         if is_own {
             self.runners.of(thread).passed(own);

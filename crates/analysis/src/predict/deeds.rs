@@ -6,11 +6,25 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use trace::stream::{LockMode, Thread};
 
-/// An instruction, and which of the thread's executions of it is meant, counted from 1.
+/// An instruction, and which of the thread's executions of it is meant, counted from 1 since the thread's clock showed something. It is 0 where that is not known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Place {
     pub pc: u64,
     pub time: u64,
+    #[serde(default)]
+    pub since: u64,
+}
+
+impl Place {
+    /// The place of an execution that is counted from the thread's start.
+    pub const fn new(pc: u64, time: u64) -> Place {
+        Place { pc, time, since: 0 }
+    }
+
+    /// Whether it is an execution that cannot be told apart from others.
+    pub fn is_unclear(&self) -> bool {
+        self.pc != 0 && self.time == 0
+    }
 }
 
 /// A lock that was held, in one of its critical sections.

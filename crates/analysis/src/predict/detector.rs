@@ -132,11 +132,11 @@ impl Detector {
     fn access(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
         let Some(slot) = self.order.slot(thread) else { return };
         let tick = self.order.advance(slot);
-        let time = self.runners.of(thread).count(access.site, access.kind);
         let (pc, _) = self.sites.place(access.site.0);
+        let own_place = self.runners.of(thread).count(access.site, pc, access.kind);
         let is_own = self.own[access.site.0 as usize];
         if is_own {
-            self.runners.of(thread).passed(Place { pc, time });
+            self.runners.of(thread).passed(own_place);
         }
         if self.order.is_alone() {
             if !self.locations.is_empty() {
@@ -157,7 +157,6 @@ impl Detector {
             return;
         }
         let runner = self.runners.of(thread);
-        let own_place = Place { pc, time };
         let place = if is_own { own_place } else { runner.own_call().unwrap_or(own_place) };
         let mut happening = runner.happening(thread, (slot, tick), (pc, place));
         for part in parts(access, values) {
@@ -180,9 +179,9 @@ impl Detector {
         let templates = records.patterns.templates(record.number).iter().zip(records.patterns.held(record.number));
         for (template, [before, _]) in templates {
             let Template { site, kind, size, .. } = *template;
-            let time = runner.count(site, kind);
+            let place = runner.count(site, self.sites.place(site.0).0, kind);
             if self.own[site.0 as usize] {
-                runner.passed(Place { pc: self.sites.place(site.0).0, time });
+                runner.passed(place);
             }
             let has_read_null = &mut self.has_read_null[site.0 as usize];
             if *has_read_null || !kind.reads() || self.sites.class(site) == SiteClass::Ignored {
@@ -405,6 +404,10 @@ impl Listener for Detector {
 
     fn passed_over(&mut self, thread: Thread, site: u64, calls: u64) {
         self.runners.of(thread).count_calls(site, calls);
+    }
+
+    fn whole_since(&mut self, thread: Thread, clock: Option<u64>) {
+        self.runners.of(thread).count_since(clock);
     }
 
     fn site(&mut self, site: Site, pc: u64) {

@@ -36,6 +36,8 @@ impl Explored {
 pub struct Contended {
     /// The addresses of instructions that access it, and of the program's own that access atomics.
     pub instructions: BTreeSet<u64>,
+    /// Those of them that access atomics.
+    pub synchronising: BTreeSet<u64>,
     /// Where it is; nothing for everywhere.
     pub memory: Option<Suspects>,
     /// Accesses to memory that was not watched, since there was too much of it.
@@ -82,7 +84,20 @@ pub struct Touching {
     unwatched: u64,
     /// Both, and a little more.
     wanted: Option<Filter>,
-    touched: Vec<bool>,
+    touched: Vec<Touched>,
+}
+
+/// What an instruction was seen to access.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    contended: bool,
+    atomics: bool,
+}
+
+impl Touched {
+    fn is_any(self) -> bool {
+        self.contended || self.atomics
+    }
 }
 
 impl Touching {
@@ -108,9 +123,12 @@ impl Touching {
     }
 
     fn into_contended(self) -> Contended {
-        let touched = self.touched.iter().enumerate().filter(|(_, is_touched)| **is_touched);
-        let instructions = touched.map(|(site, _)| self.sites.place(site as u32).0).collect();
-        Contended { instructions, memory: self.memory, unwatched: self.unwatched }
+        let that = |is_one: fn(Touched) -> bool| {
+            let touched = self.touched.iter().enumerate().filter(|(_, touched)| is_one(**touched));
+            touched.map(|(site, _)| self.sites.place(site as u32).0).collect()
+        };
+        let (instructions, synchronising) = (that(Touched::is_any), that(|touched| touched.atomics));
+        Contended { instructions, synchronising, memory: self.memory, unwatched: self.unwatched }
     }
 
     fn is_in_library(&self, site: Site) -> bool {
@@ -126,10 +144,10 @@ impl Touching {
         // A filter is wrong now and then, and memory may have been something else when threads contended for it. For an instruction that goes
         // over much memory, that would be enough to have it told for good.
         let (address, size) = (access.address, u64::from(access.size));
-        let is_contended = self.memory.is_none() || self.placed.any_within(&self.blocks, address, size);
+        let contended = self.memory.is_none() || self.placed.any_within(&self.blocks, address, size);
         // What libraries do to their atomics orders nothing.
-        let is_atomic = || self.atomics.within(address, size).next().is_some() && !self.is_in_library(access.site);
-        self.touched[index] = is_contended || is_atomic();
+        let atomics = self.atomics.within(address, size).next().is_some() && !self.is_in_library(access.site);
+        self.touched[index] = Touched { contended, atomics };
     }
 }
 
@@ -157,7 +175,7 @@ impl Listener for Touching {
         }
         for access in accesses {
             // Most accesses are of instructions that are known to touch some of it.
-            if !self.touched[access.site.0 as usize] && self.wants(access) {
+            if !self.touched[access.site.0 as usize].is_any() && self.wants(access) {
                 self.touch(access);
             }
         }
@@ -180,6 +198,6 @@ impl Listener for Touching {
     fn site(&mut self, site: Site, pc: u64) {
         self.sites.name(site, pc);
         let length = self.touched.len().max(site.0 as usize + 1);
-        self.touched.resize(length, false);
+        self.touched.resize(length, Touched::default());
     }
 }

@@ -1,7 +1,7 @@
 //! The first pass over a stream: a sieve, a check of the flags that it relies on, and if not too much is told the exploration as well.
 
 use super::exploration::{Exploration, Explored};
-use super::flag_check::FlagCheck;
+use super::hand_over_check::HandOverCheck;
 use super::kept::Kept;
 use super::{Libraries, exploration};
 use crate::races::{Classify, Flags, HandOvers, Sieve, Sieved};
@@ -21,7 +21,7 @@ pub struct FirstFound {
 
 pub struct FirstPass {
     sieve: Sieve,
-    check: Option<FlagCheck>,
+    check: Option<HandOverCheck>,
     kept: Kept,
 }
 
@@ -32,7 +32,7 @@ impl FirstPass {
 
     /// Of these instructions, values are told.
     pub fn checking(self, hand_overs: HandOvers) -> FirstPass {
-        FirstPass { check: (!hand_overs.flags.is_empty()).then(|| FlagCheck::new(hand_overs)), ..self }
+        FirstPass { check: (!hand_overs.flags.is_empty()).then(|| HandOverCheck::new(hand_overs)), ..self }
     }
 
     /// The same classes twice, and libraries, for the exploration.
@@ -45,7 +45,7 @@ impl FirstPass {
                 self.kept.tell(exploration).map(Exploration::into_explored)
             }
         };
-        let trusted = self.check.map(FlagCheck::into_trusted).unwrap_or_default();
+        let trusted = self.check.map(HandOverCheck::into_trusted).unwrap_or_default();
         FirstFound { sieved, trusted, explored }
     }
 }

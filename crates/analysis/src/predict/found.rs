@@ -133,6 +133,10 @@ struct Kept {
 
 impl Collected {
     pub fn add(&mut self, suspicion: &Suspicion<'_>) {
+        // Who cannot be told apart from others cannot be held.
+        if [suspicion.early, suspicion.late].iter().any(|deed| deed.place.is_unclear()) {
+            return;
+        }
         let key = (suspicion.kind, suspicion.early.pc, suspicion.late.pc);
         let number = match self.numbers.get(&key) {
             Some(number) => *number,

@@ -57,8 +57,11 @@ impl Drop for Frame {
 
 #[derive(Default)]
 pub struct Runner {
-    /// Executions by site.
+    /// Executions by site, since the thread's clock showed something.
     times: Vec<u64>,
+    since: u64,
+    /// Some executions were left out.
+    has_gap: bool,
     calls: FxHashMap<u64, u64>,
     pub frame: Option<Arc<Frame>>,
     pub locks: Vec<Held>,
@@ -71,9 +74,22 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// The execution that an access belongs to.
+    /// Counts from when the thread's clock shows this; not at all if that cannot be said.
+    pub fn count_since(&mut self, clock: Option<u64>) {
+        self.times.clear();
+        self.has_gap = clock.is_none();
+        self.since = clock.unwrap_or(0);
+    }
+
+    /// The execution of an instruction that an access belongs to, by its site.
     #[inline]
-    pub fn count(&mut self, site: Site, kind: AccessKind) -> u64 {
+    pub fn count(&mut self, site: Site, pc: u64, kind: AccessKind) -> Place {
+        let time = self.count_site(site, kind);
+        Place { pc, time: if self.has_gap { 0 } else { time }, since: self.since }
+    }
+
+    #[inline]
+    fn count_site(&mut self, site: Site, kind: AccessKind) -> u64 {
         let index = site.0 as usize;
         if self.times.len() <= index {
             self.times.resize(index + 1, 0);
@@ -104,7 +120,7 @@ impl Runner {
 
     pub fn called(&mut self, site: u64, slot: u64, return_address: u64, is_own: bool) {
         self.circumstances = None;
-        let call = Place { pc: site, time: self.count_calls(site, 1) };
+        let call = Place::new(site, self.count_calls(site, 1));
         // Stacks grow down: what lies at or below the new return address has been left.
         while let Some(frame) = self.frame.take() {
             if frame.slot > slot {
@@ -132,7 +148,7 @@ impl Runner {
 
     /// The program's own code has done something.
     pub fn passed(&mut self, place: Place) {
-        if self.latest[1] != place {
+        if self.latest[1] != place && !place.is_unclear() {
             self.latest = [self.latest[1], place];
         }
     }

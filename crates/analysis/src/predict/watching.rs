@@ -98,6 +98,10 @@ impl Listener for Watching {
         self.detector.passed_over(thread, site, calls);
     }
 
+    fn whole_since(&mut self, thread: Thread, clock: Option<u64>) {
+        self.detector.whole_since(thread, clock);
+    }
+
     fn site(&mut self, site: Site, pc: u64) {
         self.detector.site(site, pc);
         self.seeker.site(site, pc);

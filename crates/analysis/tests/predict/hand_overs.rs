@@ -2,8 +2,9 @@
 
 use super::Does::{Read, Write};
 use super::{
-    Does, FLAG, LOCK, OBJECT, OTHER, POINTER, allocate, begin_wait, contended, contended_by_hand_overs, end_wait,
-    explored, explored_by_hand_overs, free, lock, places, predicted_from, records, trusted, unlock, with_threads,
+    Does, FLAG, LOCK, OBJECT, OTHER, POINTER, allocate, begin_wait, checked, contended, contended_by_hand_overs,
+    end_wait, explored, explored_by_hand_overs, free, lock, places, predicted_from, records, trusted, unlock,
+    with_threads,
 };
 use analysis::races::Flags;
 use std::collections::BTreeMap;
@@ -51,6 +52,23 @@ fn each_value_is_judged_by_itself() {
     stream.extend([(2, Write(7, OTHER, 0, 7)), (2, lock(LOCK)), (2, Write(2, POINTER, 0, 12)), (2, unlock(LOCK))]);
     stream.extend([(3, lock(LOCK)), (3, Read(3, POINTER, 12)), (3, unlock(LOCK)), (3, Read(8, OTHER, 7))]);
     assert_eq!(contended_by_hand_overs(&stream), [2, 3, 7, 8], "12 is none");
+}
+
+/// Who mostly handles numbers that are no pointers is not told with values, which would have to be told for a whole run.
+#[test]
+fn who_hands_over_numbers_is_found_out() {
+    let readers_and_writers = |values: &[u64]| {
+        let stream = with_threads(&values.iter().flat_map(|value| queue(*value)).collect::<Vec<_>>());
+        let checked = checked(&stream);
+        [checked.readers, checked.writers].map(|instructions| instructions.into_iter().collect::<Vec<u64>>())
+    };
+    assert_eq!(readers_and_writers(&[OBJECT]), [[0x300], [0x200]]);
+    assert_eq!(
+        readers_and_writers(&[OBJECT, 0, 0, 12]),
+        [[0x300], [0x200]],
+        "NULL speaks neither for it nor against it"
+    );
+    assert_eq!(readers_and_writers(&[12, 13, OBJECT]), [Vec::new(), Vec::new()] as [Vec<u64>; 2]);
 }
 
 #[test]

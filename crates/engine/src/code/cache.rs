@@ -9,6 +9,7 @@ mod hot_units;
 mod lookups;
 mod meaning;
 mod sequels;
+mod tellings;
 
 use crate::code::assembler::Assembler;
 use crate::code::hot::{Guard, Heat, HotPaths};
@@ -33,6 +34,7 @@ use rustc_hash::FxHashMap;
 use sequels::Sequels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use tellings::Tellings;
 
 pub use meaning::{Counting, Disturbance, Exit, Observed, Step, Trap, Window};
 
@@ -100,6 +102,8 @@ pub struct CodeCache {
     quiet: QuietFunctions,
     /// What is told right behind some instructions.
     sequels: Sequels,
+    /// Which of the chosen instructions are told just now.
+    pub tellings: Tellings,
     /// What becomes of records, if not all of them are told.
     spared: Option<Spared>,
     /// One instruction at a time, never linked: for counting the slow, obvious way.
@@ -184,6 +188,7 @@ impl CodeCache {
             chosen: None,
             quiet: QuietFunctions::default(),
             sequels: Sequels::default(),
+            tellings: Tellings::default(),
             spared: None,
             single_steps: false,
             intercepts: false,
@@ -217,6 +222,7 @@ impl CodeCache {
 
     pub fn set_chosen(&mut self, chosen: Option<Chosen>) {
         self.sequels = chosen.as_ref().map(|chosen| Sequels::of(&chosen.sequels)).unwrap_or_default();
+        self.tellings = Tellings::with(chosen.as_ref().and_then(|chosen| chosen.patience.clone()));
         self.chosen = chosen;
     }
 
@@ -236,7 +242,7 @@ impl CodeCache {
     pub(super) fn wishes(&self) -> Option<Wishes<'_>> {
         let wanted = self.catalogue.as_ref()?.wanted;
         let wishes = Wishes::new(wanted, &self.marks, self.chosen.as_ref(), &self.quiet);
-        Some(Wishes { tells_all: self.sequels.are_told_now(), ..wishes })
+        Some(Wishes { tells_all: self.sequels.are_told_now(), hushed: Some(self.tellings.hushed()), ..wishes })
     }
 
     /// Keeps the guest to the processor that it is shown.
@@ -292,6 +298,13 @@ impl CodeCache {
 
     pub fn catalogue(&self) -> Option<&Catalogue> {
         self.catalogue.as_ref()
+    }
+
+    /// Records have been handed over. Gives what explains them.
+    pub fn count_tellings(&mut self, words: &[u64]) -> Option<&Catalogue> {
+        let catalogue = self.catalogue.as_ref()?;
+        self.tellings.count(words, catalogue);
+        Some(catalogue)
     }
 
     pub(crate) fn catalogue_mut(&mut self) -> Option<&mut Catalogue> {
@@ -564,6 +577,10 @@ impl CodeCache {
     fn drop_pages(&mut self, pages: impl IntoIterator<Item = u64>) {
         let units = pages.into_iter().flat_map(|page| self.pages.remove(&page).unwrap_or_default());
         let units: Vec<u32> = units.collect();
+        self.drop_units(units);
+    }
+
+    fn drop_units(&mut self, units: Vec<u32>) {
         if units.is_empty() {
             return;
         }

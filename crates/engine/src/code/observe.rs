@@ -52,6 +52,18 @@ pub struct Chosen {
     pub sequels: BTreeSet<u64>,
     /// Of a repeated instruction that comes to more bytes than these, no values are wanted.
     pub longest_value: Option<u64>,
+    /// Those that come very often are told [now and then](crate::code::cache::CodeCache::review_tellings).
+    pub patience: Option<Patience>,
+}
+
+/// How often an instruction is told before it is told now and then.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Patience {
+    /// So often at first, and so often each time later.
+    pub first: u32,
+    pub later: u32,
+    /// These are always told.
+    pub steady: BTreeSet<u64>,
 }
 
 /// Where registers are written down too, before the instruction runs.

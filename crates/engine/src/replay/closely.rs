@@ -59,8 +59,9 @@ impl Replay {
 impl State {
     /// Does what the plan wants to begin where the thread's clock shows this.
     pub(super) fn start(&mut self, engine: &Engine, thread: u32, clock: u64) {
-        let is_due = |what_if: &&mut Box<WhatIf>| what_if.course.is_any_due(thread, clock);
+        let is_due = |what_if: &&mut Box<WhatIf>| what_if.is_any_due(thread, clock);
         let Some(what_if) = self.what_if.as_mut().filter(is_due) else { return };
+        what_if.start_rivals(engine, thread, clock);
         for start in what_if.course.starts_at(thread, clock) {
             match start {
                 Start::Origins => what_if.scrutiny.begin(),
@@ -68,7 +69,7 @@ impl State {
                 Start::Writers(ranges) => what_if.scrutiny.seek(engine, ranges),
                 Start::Places(places) => {
                     what_if.places.extend(places);
-                    engine.world().cache.set_places(what_if.places.clone());
+                    engine.world().cache.set_places(what_if.all_places());
                 }
             }
         }

@@ -17,8 +17,8 @@ pub struct Course {
     stops: Vec<(Point, Count)>,
     /// What begins when a thread's clock shows something.
     starts: Vec<(u32, u64, Start)>,
-    /// Threads that stand at one of the plan's instructions, and the number of their arrival there.
-    standing: BTreeMap<u32, (u64, u64)>,
+    /// Threads that stand at one of the plan's instructions.
+    standing: BTreeMap<u32, Arrival>,
     arrivals: u64,
 }
 
@@ -278,15 +278,15 @@ impl Course {
 
     /// What is due because the thread stands at an instruction of the plan's.
     pub fn due_at_place(&mut self, thread: u32, pc: u64, clock: u64) -> Option<Due> {
-        let number = match self.standing.get(&thread) {
-            Some(&(place, number)) if place == pc => number,
+        let arrival = match self.standing.get(&thread) {
+            Some(&arrival) if arrival.pc == pc => arrival,
             _ => {
                 self.arrivals += 1;
-                self.standing.insert(thread, (pc, self.arrivals));
-                self.arrivals
+                let arrival = Arrival { thread, pc, clock, number: self.arrivals };
+                self.standing.insert(thread, arrival);
+                arrival
             }
         };
-        let arrival = Arrival { thread, pc, clock, number };
         if let Some((point, count)) = &mut self.follow {
             let leaves = arrives(point, count, arrival);
             // Holds that act later count already.
@@ -354,11 +354,11 @@ impl Course {
 
     /// The thread has run the instruction it stood at. Tells whether somebody waited for just that.
     pub fn passed(&mut self, thread: u32) -> bool {
-        let Some((pc, _)) = self.standing.remove(&thread) else { return false };
+        let Some(arrival) = self.standing.remove(&thread) else { return false };
         let mut any = false;
         for hold in &mut self.holds {
             let Some(Passage { spot, .. }) = hold.passage_of(thread) else { continue };
-            if spot.addresses.contains(&pc) {
+            if arrival.is_at(spot) {
                 let times = spot.time;
                 any |= hold.count_passage(times);
             }
@@ -498,6 +498,23 @@ mod tests {
         assert_eq!([course.starts_at(2, 7), course.starts_at(1, 6)], [Vec::new(), Vec::new()]);
         assert_eq!(course.starts_at(1, 7), [Start::Places(vec![0x10])]);
         assert!(course.clock_for(1).is_none() && course.starts_at(1, 8).is_empty(), "once is enough");
+    }
+
+    #[test]
+    fn holds_count_from_clocks_on() {
+        let until = Passage { thread: 1, spot: Spot { since: 5, ..spot(0x20, 1) }, returns: Vec::new() };
+        let mut course = course(vec![Step::Hold { thread: 2, before: Spot { since: 7, ..spot(0x10, 2) }, until }]);
+        assert_eq!([course.clock_for(1), course.clock_for(2)], [Some(4), Some(6)]);
+        let arrivals = [6, 7, 8].map(|clock| {
+            let due = course.due_at_place(2, 0x10, clock);
+            course.standing.remove(&2);
+            due
+        });
+        assert_eq!(arrivals, [None, None, Some(Due::Hold(0))]);
+        for (clock, is_over) in [(4, false), (5, true)] {
+            assert_eq!(course.due_at_place(1, 0x20, clock), None);
+            assert_eq!(course.passed(1), is_over, "at {clock}");
+        }
     }
 
     #[test]

@@ -111,8 +111,9 @@ impl Plan {
 
     /// The instructions at which it acts from the first one on.
     pub fn places(&self) -> Vec<u64> {
-        let early = self.steps.iter().filter(|step| step.start().is_none());
-        let spots = early.flat_map(Step::spots).flat_map(|spot| &spot.addresses);
+        let spots = self.steps.iter().flat_map(Step::spots);
+        let early = spots.filter(|(thread, spot)| late_start(*thread, spot).is_none());
+        let spots = early.flat_map(|(_, spot)| &spot.addresses);
         let returns = self.steps.iter().flat_map(|step| match step {
             Step::Hold { until, .. } => until.returns.as_slice(),
             _ => &[],
@@ -123,38 +124,36 @@ impl Plan {
     }
 }
 
+/// When a plan begins to act at a spot, if that is only when the clock of the thread that it is about shows something.
+fn late_start(thread: Option<u32>, spot: &Spot) -> Option<(u32, u64, Start)> {
+    let thread = thread.filter(|_| spot.since > 0)?;
+    Some((thread, spot.since, Start::Places(spot.addresses.clone())))
+}
+
 impl Step {
     /// What begins only when a thread's clock shows something.
     pub fn starts(&self) -> Vec<(u32, u64, Start)> {
-        let end = match *self {
-            Step::Origins { thread, until: Some(until), .. } => Some((thread, until, Start::Pause)),
-            _ => None,
-        };
-        self.start().into_iter().chain(end).collect()
-    }
-
-    fn start(&self) -> Option<(u32, u64, Start)> {
-        let late = |thread: &Option<u32>, spot: &Spot| {
-            let thread = thread.filter(|_| spot.since > 0)?;
-            Some((thread, spot.since, Start::Places(spot.addresses.clone())))
-        };
         match self {
-            Step::Origins { thread, clock, .. } => Some((*thread, *clock, Start::Origins)),
-            Step::Writers(ranges) => Some((0, 0, Start::Writers(ranges.clone()))),
-            Step::Suppress { thread, at, .. } => late(thread, at),
-            Step::Stop(Some(Point::Spot { thread, spot })) => late(thread, spot),
-            _ => None,
+            Step::Origins { thread, clock, until } => {
+                let end = until.map(|until| (*thread, until, Start::Pause));
+                [(*thread, *clock, Start::Origins)].into_iter().chain(end).collect()
+            }
+            Step::Writers(ranges) => vec![(0, 0, Start::Writers(ranges.clone()))],
+            step => step.spots().into_iter().filter_map(|(thread, spot)| late_start(thread, spot)).collect(),
         }
     }
 
-    fn spots(&self) -> Vec<&Spot> {
+    /// Where it acts, each with the thread that it is about, if that is one.
+    fn spots(&self) -> Vec<(Option<u32>, &Spot)> {
         match self {
-            Step::Follow(point) | Step::Run { until: Some(point), .. } | Step::Stop(Some(point)) => {
-                point.spot().into_iter().collect()
+            // What is followed up to is looked for from the start on, and so is where a run is over.
+            Step::Follow(point) | Step::Run { until: Some(point), .. } => {
+                point.spot().into_iter().map(|(_, spot)| (None, spot)).collect()
             }
-            Step::Hold { before, until, .. } => vec![before, &until.spot],
-            Step::Await { before, .. } => vec![before],
-            Step::Flip { at, .. } | Step::Suppress { at, .. } => vec![at],
+            Step::Stop(Some(point)) => point.spot().into_iter().collect(),
+            Step::Hold { thread, before, until } => vec![(Some(*thread), before), (Some(until.thread), &until.spot)],
+            Step::Await { thread, before, .. } => vec![(Some(*thread), before)],
+            Step::Flip { thread, at } | Step::Suppress { thread, at, .. } => vec![(*thread, at)],
             Step::Run { until: None, .. }
             | Step::Schedule(_)
             | Step::Origins { .. }
@@ -166,9 +165,9 @@ impl Step {
 }
 
 impl Point {
-    fn spot(&self) -> Option<&Spot> {
+    fn spot(&self) -> Option<(Option<u32>, &Spot)> {
         match self {
-            Point::Spot { spot, .. } => Some(spot),
+            Point::Spot { thread, spot } => Some((*thread, spot)),
             Point::Event(_) | Point::Clock { .. } => None,
         }
     }

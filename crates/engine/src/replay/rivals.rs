@@ -3,7 +3,7 @@
 //! Only plans that act at instructions alone can be rivals: they see the same arrivals as if each had a run of its own.
 
 use super::State;
-use super::course::{Course, Due};
+use super::course::{Course, Due, Start};
 use super::plan::Plan;
 use super::whatif::WhatIf;
 use crate::context::Context;
@@ -45,8 +45,36 @@ impl WhatIf {
         }
     }
 
+    /// Whether anything begins where the thread's clock shows this, by any plan.
+    pub fn is_any_due(&self, thread: u32, clock: u64) -> bool {
+        let mut courses = self.rivals.iter().map(|rival| &rival.course).chain([&self.course]);
+        courses.any(|course| course.is_any_due(thread, clock))
+    }
+
+    /// The clock at which the thread must stop, by any plan.
+    pub fn clock_for(&self, thread: u32) -> Option<u64> {
+        let courses = self.rivals.iter().map(|rival| &rival.course).chain([&self.course]);
+        courses.filter_map(|course| course.clock_for(thread)).min()
+    }
+
+    /// Lets rivals act at what they are to act at from this moment on.
+    pub fn start_rivals(&mut self, engine: &Engine, thread: u32, clock: u64) {
+        let mut has_more = false;
+        for rival in &mut self.rivals {
+            for start in rival.course.starts_at(thread, clock) {
+                if let Start::Places(places) = start {
+                    rival.places.extend(places);
+                    has_more = true;
+                }
+            }
+        }
+        if has_more {
+            engine.world().cache.set_places(self.all_places());
+        }
+    }
+
     /// Where the run has to stop: where any plan may act.
-    fn all_places(&self) -> BTreeSet<u64> {
+    pub fn all_places(&self) -> BTreeSet<u64> {
         let rivals = self.rivals.iter().flat_map(|rival| &rival.places);
         self.places.iter().chain(rivals).copied().collect()
     }

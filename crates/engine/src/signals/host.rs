@@ -165,7 +165,7 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
         // SAFETY: all synchronous signals carry an address.
         let address = unsafe { info.si_addr() } as u64;
         if observation::is_overrun(context, address) {
-            return make_room(engine, &world, context, observed, frame);
+            return make_room(engine, &mut world, context, observed, frame);
         }
         if let Some(next) = world.cache.find_next(rip).filter(|_| observed.capturing) {
             frame.uc_mcontext.gregs[libc::REG_RIP as usize] = next as i64;
@@ -188,7 +188,13 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
 }
 
 /// A record ran over the end of the buffer: empties it and lets the unit go on at its start.
-fn make_room(engine: &Engine, world: &World, context: &mut Context, observed: Observed, frame: &mut libc::ucontext_t) {
+fn make_room(
+    engine: &Engine,
+    world: &mut World,
+    context: &mut Context,
+    observed: Observed,
+    frame: &mut libc::ucontext_t,
+) {
     let Some((pointer, _)) = observed.scratch else { return };
     let register = &mut frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize];
     engine.drain(world, context);

@@ -36,6 +36,9 @@ pub enum Step {
     Hold {
         thread: u32,
         before: String,
+        /// Only arrivals count that come when the thread's clock shows this or more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<u64>,
         #[serde(default = "once")]
         time: u64,
         until: Passage,
@@ -177,6 +180,9 @@ impl Memory {
 pub struct Passage {
     pub thread: u32,
     pub passes: String,
+    /// Only what comes when the thread's clock shows this or more counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<u64>,
     #[serde(default = "once")]
     pub time: u64,
 }
@@ -358,6 +364,15 @@ mod tests {
     #[test]
     fn a_layout_is_written_as_short_as_can_be() {
         let text = steps(r#"[{"layout":{"move":["heap","stack"],"watch":[3]}}]"#).replace(": ", ":").replace(", ", ",");
+        assert_eq!(Plan::read(&text).unwrap().text(), text);
+    }
+
+    #[test]
+    fn a_hold_may_count_from_clocks_on() {
+        let text = steps(
+            r#"[{"hold":{"thread":2,"before":"use","clock":9,"time":1,"until":{"thread":1,"passes":"free","clock":4,"time":3}}}]"#,
+        );
+        let text = text.replace(": ", ":").replace(", ", ",");
         assert_eq!(Plan::read(&text).unwrap().text(), text);
     }
 

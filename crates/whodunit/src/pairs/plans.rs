@@ -90,8 +90,9 @@ pub fn others_stand_by(held: u32, acts: &[Act]) -> [Step; 2] {
 
 fn hold(held: &Act, other: &Act) -> Step {
     let entrance = held.entrance(other);
-    let until = Passage { thread: other.thread, passes: format!("{:#x}", other.at.pc), time: other.at.time };
-    Step::Hold { thread: held.thread, before: format!("{:#x}", entrance.pc), time: entrance.time, until }
+    let passes = format!("{:#x}", other.at.pc);
+    let until = Passage { thread: other.thread, passes, clock: None, time: other.at.time };
+    Step::Hold { thread: held.thread, before: format!("{:#x}", entrance.pc), clock: None, time: entrance.time, until }
 }
 
 fn plan(steps: Vec<Step>) -> Plan {

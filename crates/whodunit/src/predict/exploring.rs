@@ -9,7 +9,7 @@ use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
 /// Hand-overs are learnt from the first of so many parts of what a run does with threads, but from no fewer events than these; of a run with less than so many, from all of it.
 const PARTS: u64 = 16;
-const FEWEST_EVENTS: u64 = 256;
+const FEWEST_EVENTS: u64 = 128;
 const SHORT_RUN: u64 = 1024;
 
 /// Where the beginning of a run of so many events ends, which has a second thread from an event on; none if it is taken as a whole.
@@ -29,42 +29,41 @@ pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble>
 }
 
 /// The same, where pointers that are handed over under locks and flags that are waited for order what follows, as the detector will have
-/// it, and of memory that is like much other a part will do. Gives the instructions that have to do with the flags as well.
+/// it, and of memory that is like much other a part will do. Gives what was handed over as well.
 ///
 /// What a program does at the beginning of a run it mostly does to its end. So who may hand something over is learnt there, and then told with values, which
 /// show what is a pointer. Which flags are waited for is held against the whole run by the same replay that relies on it. A run in which it is otherwise is
 /// looked at once more.
-pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, until: Option<u64>) -> Result<(Explored, Flags), Trouble> {
+pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, until: Option<u64>) -> Result<(Explored, Proposed), Trouble> {
     let beginning: FirstFound = passes.ask_until(until, first_pass(known, None, Extent::Samples))?;
     let is_whole = until.is_none();
     let sieved = &beginning.sieved;
     let is_settled = sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty);
     if is_whole && is_settled {
-        return Ok((explored_in_part(passes, known, beginning)?, Flags::default()));
+        return Ok((explored_in_part(passes, known, beginning)?, Proposed::default()));
     }
     // More is ordered with hand-overs, so what nobody contended for needs no other look.
     let extent = if is_whole { Extent::of(sieved) } else { Extent::Samples };
     let proposed = proposed(beginning.sieved.hand_overs, passes, until)?;
     let found = sieve(passes, known, Some(proposed.clone()), extent)?;
-    let suffices = proposed.suffices(&found);
-    if is_whole || suffices && proposed.is_right(&found) {
-        return Ok((explored_in_part(passes, known, found)?, proposed.trusted));
+    if is_whole || proposed.is_right(&found) {
+        return Ok((explored_in_part(passes, known, found)?, proposed));
     }
-    let proposed = match suffices {
-        true => Proposed { trusted: found.trusted, ..proposed },
-        false => self::proposed(found.sieved.hand_overs, passes, None)?,
-    };
+    let proposed = Proposed { trusted: found.trusted, ..proposed };
     let found = sieve(passes, known, Some(proposed.clone()), Extent::Samples)?;
-    Ok((explored_in_part(passes, known, found)?, proposed.trusted))
+    Ok((explored_in_part(passes, known, found)?, proposed))
 }
 
-/// What may be handed over, and the flags among it, as far as the run up to an event shows.
+/// What is handed over, of what may be, as far as the run up to an event shows.
 fn proposed(candidates: HandOvers, passes: &Passes<'_>, until: Option<u64>) -> Result<Proposed, Trouble> {
-    let trusted = match candidates.flags.is_empty() {
-        true => Flags::default(),
-        false => passes.ask_until(until, Study::CheckFlags(candidates.clone()))?,
-    };
-    Ok(Proposed { candidates, trusted })
+    // A short run is not worth another replay for pointers alone.
+    if candidates.flags.is_empty() && (until.is_none() || candidates.is_empty()) {
+        return Ok(Proposed { candidates, trusted: Flags::default() });
+    }
+    let checked: HandOvers = passes.ask_until(until, Study::CheckHandOvers(candidates.clone()))?;
+    let flags = if checked.flags.is_empty() { Flags::default() } else { candidates.flags };
+    let candidates = HandOvers { readers: checked.readers, writers: checked.writers, flags };
+    Ok(Proposed { candidates, trusted: checked.flags })
 }
 
 /// What is left by a sieve that was not told everything. Where that shows loops that wait, it may be because nobody was told what else they do.

@@ -5,7 +5,7 @@ use analysis::predict::{Deed, Kind, Place, Prediction};
 use session::rerun::{Passage, Plan, Step};
 
 /// No program has code here: who waits for it waits until nobody else can run.
-pub const NEVER: Place = Place { pc: 1, time: 1 };
+pub const NEVER: Place = Place::new(1, 1);
 
 /// The plans to try, the simplest first. Held threads are let go if nothing else can run, so none of them hangs.
 pub fn plans(prediction: &Prediction) -> Vec<Plan> {
@@ -48,9 +48,20 @@ pub fn hold(held: &Deed, before: Place, (other, passes): (&Deed, Place)) -> Step
     Step::Hold {
         thread: held.thread,
         before: format!("{:#x}", before.pc),
+        clock: clock_of(before),
         time: before.time,
-        until: Passage { thread: other.thread, passes: format!("{:#x}", passes.pc), time: passes.time },
+        until: Passage {
+            thread: other.thread,
+            passes: format!("{:#x}", passes.pc),
+            clock: clock_of(passes),
+            time: passes.time,
+        },
     }
+}
+
+/// Since which clock of its thread the executions of a place count, if not from the start.
+pub fn clock_of(place: Place) -> Option<u64> {
+    (place.since > 0).then_some(place.since)
 }
 
 /// None without any steps.
@@ -66,7 +77,7 @@ mod tests {
     use trace::stream::LockMode;
 
     fn place(pc: u64, time: u64) -> Place {
-        Place { pc, time }
+        Place::new(pc, time)
     }
 
     fn deed(thread: u32, at: Place, locks: Vec<Held>) -> Deed {

@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn deed(pc: u64) -> Deed {
-        let (place, before) = (Place { pc, time: 1 }, Place { pc: pc - 1, time: 1 });
+        let (place, before) = (Place::new(pc, 1), Place::new(pc - 1, 1));
         Deed { thread: 1, pc, place, before, locks: Vec::new(), callers: Vec::new(), value: None }
     }
 

@@ -78,8 +78,10 @@ impl<'a> Flips<'a> {
     fn plan(&self, occurrence: &Occurrence<'_>) -> Option<Plan> {
         let (first, first_time) = self.passage(occurrence.first)?;
         let (second, second_time) = self.passage(occurrence.second)?;
-        let until = Passage { thread: second.thread, passes: format!("{:#x}", second.pc), time: second_time };
-        let hold = Step::Hold { thread: first.thread, before: format!("{:#x}", first.pc), time: first_time, until };
+        let passes = format!("{:#x}", second.pc);
+        let until = Passage { thread: second.thread, passes, clock: None, time: second_time };
+        let before = format!("{:#x}", first.pc);
+        let hold = Step::Hold { thread: first.thread, before, clock: None, time: first_time, until };
         Some(Plan { limit: Some(outcomes::LIMIT), ..Plan::new(vec![hold]) })
     }
 

@@ -19,8 +19,8 @@ pub const HELD: &str = "held by the plan";
 
 /// The run as it was recorded.
 pub fn recorded(folder: &Path, log: u32) -> Result<Outcome, Trouble> {
-    let until = Passage { thread: 2, passes: NOWHERE.to_owned(), time: 1 };
-    let idle = Plan::new(vec![Step::Hold { thread: 1, before: NOWHERE.to_owned(), time: 1, until }]);
+    let until = Passage { thread: 2, passes: NOWHERE.to_owned(), clock: None, time: 1 };
+    let idle = Plan::new(vec![Step::Hold { thread: 1, before: NOWHERE.to_owned(), clock: None, time: 1, until }]);
     carry_out(folder, log, &idle)
 }
 

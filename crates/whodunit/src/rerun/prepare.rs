@@ -55,9 +55,9 @@ impl Preparing {
                 let until = until.as_ref().map(|point| self.point(&Point { thread: Some(*thread), ..point.clone() }));
                 engine::Step::Run { thread: self.thread(*thread)?, until: until.transpose()? }
             }
-            Step::Hold { thread, before, time, until } => engine::Step::Hold {
+            Step::Hold { thread, before, clock, time, until } => engine::Step::Hold {
                 thread: self.thread(*thread)?,
-                before: self.spot(before, *time, 0, Meaning::Start)?,
+                before: self.spot(before, *time, clock.unwrap_or(0), Meaning::Start)?,
                 until: self.passage(until)?,
             },
             Step::Await { thread, before, time, changed } => engine::Step::Await {
@@ -130,7 +130,7 @@ impl Preparing {
 
     fn passage(&self, passage: &session::rerun::Passage) -> Result<Passage, String> {
         let (addresses, returns) = self.places.passage(&passage.passes)?;
-        let spot = Spot { addresses, time: passage.time, since: 0 };
+        let spot = Spot { addresses, time: passage.time, since: passage.clock.unwrap_or(0) };
         Ok(Passage { thread: self.thread(passage.thread)?, spot, returns })
     }
 

@@ -4,11 +4,12 @@ use super::Student;
 use super::races::{Classes, Once};
 use crate::inquiry::Reply;
 use analysis::predict::{
-    self, Detector, Exploration, Explored, FirstFound, FirstPass, FlagCheck, Libraries, MOST_MEMORY, Method, Watching,
+    self, Detector, Exploration, Explored, FirstFound, FirstPass, HandOverCheck, Libraries, MOST_MEMORY, Method,
+    Watching,
 };
 use analysis::races::sampling::samples;
 use analysis::races::{Flags, HandOvers, Sieved};
-use engine::{Chosen, Sparing, Wanted};
+use engine::{Chosen, Patience, Sparing, Wanted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -16,10 +17,10 @@ use std::collections::BTreeSet;
 const FEW_STRIPS: u32 = 16;
 /// So often it is looked at on strips that everybody is looked at on, and on others, before it is so now and then.
 const PATIENCE: [u32; 2] = [1 << 13, 1 << 11];
+/// So often the detector is told what an instruction does, and each time that the run has become longer.
+const TELLINGS: [u32; 2] = [1 << 10, 1 << 8];
 /// What longer copies move is nothing that they look at.
 const LONGEST_VALUE: u64 = 4096;
-/// So many bytes that threads contend for are quicker looked at than explained by hand-overs that have not been looked at.
-const LITTLE: u64 = 1 << 20;
 
 /// What is known before anything has been replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,8 +33,8 @@ pub struct Known {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Subject {
     pub explored: Explored,
-    /// Instructions that have to do with flags: what they did was an order to the sieve.
-    pub flags: Flags,
+    /// What was handed over: flags were an order to the sieve.
+    pub handed: Proposed,
     pub known: Known,
     pub method: Method,
     /// So many bytes of contended memory are watched at a time.
@@ -53,13 +54,6 @@ impl Proposed {
     /// Whether what was relied on is so.
     pub fn is_right(&self, found: &FirstFound) -> bool {
         found.trusted.include(&self.trusted)
-    }
-
-    /// Whether not much is left that others may have handed over.
-    pub fn suffices(&self, found: &FirstFound) -> bool {
-        let suspects = found.sieved.suspects.as_ref();
-        let is_little_left = suspects.is_some_and(|suspects| suspects.size() <= LITTLE);
-        is_little_left || self.candidates.include_readers_of(&found.sieved.hand_overs)
     }
 }
 
@@ -120,11 +114,11 @@ pub fn first_pass(
     (student, chosen, sparing)
 }
 
-/// Which of these instructions have to do with flags alone: they are all that has to be told.
+/// Which of these instructions hand pointers over, or have to do with flags alone: they are all that has to be told.
 pub fn check(hand_overs: HandOvers) -> (impl Student, Chosen) {
-    let check = FlagCheck::new(hand_overs);
+    let check = HandOverCheck::new(hand_overs);
     let instructions = check.instructions();
-    let student = Once::new(check, |check: FlagCheck| Reply::of(&check.into_trusted()));
+    let student = Once::new(check, |check: HandOverCheck| Reply::of(&check.into_checked()));
     (student, Chosen { instructions, others: Wanted::COUNTS, ..Chosen::default() })
 }
 
@@ -138,13 +132,24 @@ pub fn explore(sieved: Sieved, known: Known, extent: Extent) -> (impl Student, O
 /// The detector, and the instructions that it has to be told of. Of the others, it needs calls alone; but what becomes of what those read
 /// is seen in what comes right behind them.
 pub fn predict(subject: Subject) -> (impl Student, Chosen) {
-    let Subject { explored, flags, known: Known { classes, libraries }, method, watched } = subject;
+    let Subject { explored, handed, known: Known { classes, libraries }, method, watched } = subject;
     let instructions = explored.contended.instructions.clone();
     let others = Wanted { targets: true, ..Wanted::COUNTS };
-    let detector = Detector::new(explored, classes.classify(), libraries).trusting(flags);
+    let patience = patience(&explored, &handed.candidates, &classes);
+    let detector = Detector::new(explored, classes.classify(), libraries).trusting(handed.trusted);
     let watching = Watching::new(detector.by(method).watching(watched), instructions.clone());
     let student = Once::new(watching, |watching: Watching| Reply::of(&watching.into_predicted()));
     let sequels = instructions.clone();
     let longest_value = Some(LONGEST_VALUE);
-    (student, Chosen { instructions, others, spares_calls: true, sequels, longest_value })
+    (student, Chosen { instructions, others, spares_calls: true, sequels, longest_value, patience })
+}
+
+/// How often instructions are told; those that order others always. Which instructions wait in loops is not known, so where there are some, everything is told.
+fn patience(explored: &Explored, handed: &HandOvers, classes: &Classes) -> Option<Patience> {
+    if !explored.surveyed.ad_hoc.is_empty() {
+        return None;
+    }
+    let synchronising = explored.contended.synchronising.union(&classes.atomic).copied();
+    let [first, later] = TELLINGS;
+    Some(Patience { first, later, steady: synchronising.chain(handed.instructions()).collect() })
 }

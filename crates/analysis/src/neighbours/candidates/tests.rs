@@ -6,7 +6,7 @@ use crate::predict::{Deed, Place};
 use std::collections::BTreeMap;
 
 fn entry(number: u64, thread: u32, kind: &str) -> Entry {
-    let place = Place { pc: 0x100 * u64::from(thread) + number, time: 1 };
+    let place = Place::new(0x100 * u64::from(thread) + number, 1);
     let (before, locks, callers) = (Place::default(), Vec::new(), Vec::new());
     let deed = Deed { thread, pc: place.pc, place, before, locks, callers, value: None };
     let (reads, writes) = (kind == "R", kind == "W");

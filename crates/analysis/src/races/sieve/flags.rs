@@ -3,7 +3,7 @@
 //!
 //! A wait is one call that gives a lock up and takes it again: both have the same return address. The *stretch* of a critical section
 //! that ends by a wait has read what the thread waits for, shortly before. The sieve sees no values, so it only notes which instructions
-//! may read and write such things; a [`FlagCheck`](crate::predict::FlagCheck) finds out which of them do.
+//! may read and write such things; a [`HandOverCheck`](crate::predict::HandOverCheck) finds out which of them do.
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 //!
 //! Values are told of few instructions. So a sieve that is told none notes which instructions read and write what has the size of a pointer in
 //! this way, and what may be a flag. To one that is told the values of these, a pointer that is taken where it was given orders what follows, as it does to the
-//! [`Detector`](crate::predict::Detector); nothing else does, but for flags of instructions that a [`FlagCheck`](crate::predict::FlagCheck) has
+//! [`Detector`](crate::predict::Detector); nothing else does, but for flags of instructions that a [`HandOverCheck`](crate::predict::HandOverCheck) has
 //! found to have to do with nothing else. What the sieve takes for an order must never be more than what the detector does, which has to be told of the same accesses: it is,
 //! since memory through which something is handed over by an order that nothing else makes is contended.
 
@@ -36,11 +36,6 @@ pub struct HandOvers {
 impl HandOvers {
     pub fn is_empty(&self) -> bool {
         self.readers.is_empty() && self.flags.readers.is_empty()
-    }
-
-    /// Whether all that others read is read by these.
-    pub fn include_readers_of(&self, others: &HandOvers) -> bool {
-        self.readers.is_superset(&others.readers) && self.flags.readers.is_superset(&others.flags.readers)
     }
 
     pub fn instructions(&self) -> BTreeSet<u64> {

@@ -48,6 +48,7 @@ impl CodeCache {
         let are_open = are_open_in(self.gates.slices);
         let is_change = std::mem::replace(&mut self.gates.are_open, are_open) != are_open;
         self.review_sequels(self.gates.slices, is_change.then_some(are_open));
+        self.review_tellings(is_change && are_open);
         if !is_change {
             return;
         }

@@ -75,7 +75,7 @@ impl Sequels {
 impl CodeCache {
     /// Whether translated code leaves before an instruction, so that its sequel can be told.
     pub fn has_sequel(&self, pc: u64) -> bool {
-        !self.anonymous && self.sequels.are_wanted_of(pc)
+        !self.anonymous && self.sequels.are_wanted_of(pc) && !self.tellings.is_hushed(pc)
     }
 
     /// The sequel of an instruction is going to be told.

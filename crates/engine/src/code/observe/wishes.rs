@@ -4,6 +4,7 @@ use super::quiet::QuietFunctions;
 use super::{Chosen, Marks, SiteKind, Wanted, memory_used, site_kind};
 use crate::code::path::GuestCode;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic};
+use std::collections::BTreeSet;
 
 /// What is to be written down of which instructions.
 #[derive(Clone, Copy)]
@@ -14,23 +15,34 @@ pub struct Wishes<'a> {
     pub quiet: &'a QuietFunctions,
     /// Where accesses go is wanted of all instructions.
     pub tells_all: bool,
+    /// Chosen instructions that are not told just now.
+    pub hushed: Option<&'a BTreeSet<u64>>,
 }
 
 impl<'a> Wishes<'a> {
     pub fn new(wanted: Wanted, marks: &'a Marks, chosen: Option<&'a Chosen>, quiet: &'a QuietFunctions) -> Wishes<'a> {
-        Wishes { wanted, marks, chosen, quiet, tells_all: false }
+        Wishes { wanted, marks, chosen, quiet, tells_all: false, hushed: None }
     }
 
     pub fn of(&self, instruction: &Instruction) -> Wanted {
         match self.chosen {
-            Some(chosen) if !chosen.instructions.contains(&instruction.ip()) => {
+            Some(chosen) if !self.are_of(chosen, instruction) => {
                 let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
                 let targets = chosen.others.targets && is_call && !self.quiet.concern(instruction);
-                let addresses = chosen.others.addresses || self.tells_all;
+                let addresses = chosen.others.addresses || self.tells_all && !self.hushes(instruction);
                 Wanted { targets, addresses, ..chosen.others }
             }
             _ => self.wanted,
         }
+    }
+
+    fn hushes(&self, instruction: &Instruction) -> bool {
+        self.hushed.is_some_and(|hushed| hushed.contains(&instruction.ip()))
+    }
+
+    /// Whether an instruction is chosen, and told just now.
+    fn are_of(&self, chosen: &Chosen, instruction: &Instruction) -> bool {
+        chosen.instructions.contains(&instruction.ip()) && !self.hushes(instruction)
     }
 
     /// An instruction is about to be translated: whether the function that it calls is quiet is found out first.

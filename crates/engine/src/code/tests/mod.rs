@@ -22,3 +22,4 @@ mod state;
 mod steps;
 mod stops;
 mod tables;
+mod tellings;

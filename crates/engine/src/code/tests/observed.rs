@@ -43,9 +43,12 @@ pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quant
         if let Exit::Budget { record: Some((number, words)), .. } = exit {
             observation::end_record(context, number, words);
         }
-        log.extend_from_slice(observation::take_words(context));
+        let words = observation::take_words(context);
+        cache.count_tellings(words);
+        log.extend_from_slice(words);
         if let (Some(step), Exit::Direct { target, .. }) = (step.take(), exit) {
             let step: Step = step;
+            cache.tellings.count_step(step.instruction().ip());
             log.extend(step.end(context, Outcome::Ran(target)).expect("the instruction ran"));
         }
         host = match exit {

@@ -16,12 +16,12 @@ const PROGRAMS: u64 = 40;
 const TIMES: usize = 70;
 
 /// One in three of the instructions that access memory.
-fn some_of(all: &[Told]) -> BTreeSet<u64> {
+pub(super) fn some_of(all: &[Told]) -> BTreeSet<u64> {
     let instructions: BTreeSet<u64> = all.iter().map(|access| access.0).collect();
     instructions.into_iter().step_by(3).collect()
 }
 
-fn observed_cache() -> CodeCache {
+pub(super) fn observed_cache() -> CodeCache {
     let mut cache = new_cache(LIMITS[0]);
     cache.observe(Wanted::EVERYTHING);
     cache

@@ -177,8 +177,8 @@ pub fn is_stuck(outcome: &Outcome) -> bool {
 /// A thread comes to its lock when another one of the ring, and everybody else, is done.
 fn late(stuck: &Stuck, held: &Held, ring: &[&Stuck]) -> Option<Plan> {
     let other = ring.iter().find(|other| other.thread != stuck.thread)?;
-    let until = Passage { thread: other.thread, passes: format!("{:#x}", NEVER.pc), time: NEVER.time };
+    let until = Passage { thread: other.thread, passes: format!("{:#x}", NEVER.pc), clock: None, time: NEVER.time };
     let (before, time) = (format!("{:#x}", held.taken.pc), held.taken.time);
-    let hold = Step::Hold { thread: stuck.thread, before, time, until };
+    let hold = Step::Hold { thread: stuck.thread, before, clock: None, time, until };
     (held.taken.pc != 0).then(|| Plan { limit: Some(outcomes::LIMIT), ..Plan::new(vec![hold]) })
 }

@@ -61,7 +61,7 @@ impl Examiner<'_> {
         let mut callers: Vec<u64> = writer.stack.iter().map(|frame| number(&frame.pc)).collect();
         callers.dedup();
         callers.retain(|caller| *caller != pc);
-        let (place, before) = (Place { pc, time: 1 }, Place::default());
+        let (place, before) = (Place::new(pc, 1), Place::default());
         let deed = Deed { thread: *thread, pc, place, before, locks: Vec::new(), callers, value: None };
         let (ordered, number) = (BTreeMap::new(), u64::MAX);
         Some(Entry { deed, reads: false, writes: true, is_release: false, number, ordered })

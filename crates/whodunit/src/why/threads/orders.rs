@@ -106,5 +106,5 @@ fn passing(entry: &Entry) -> Place {
         return *place;
     }
     let back = callers.iter().find(|caller| is_behind(**caller, place.pc));
-    back.map_or(*place, |back| Place { pc: *back, time: place.time })
+    back.map_or(*place, |back| Place { pc: *back, ..*place })
 }

@@ -1,10 +1,14 @@
-//! Which instructions have to do with [flags](super::waits) that are waited for under locks, and with nothing else.
+//! Which instructions hand over what they seem to: those that read and write pointers under locks, and those that have to do with
+//! [flags](super::waits) that are waited for under locks, and with nothing else.
+//!
+//! Who never handles a pointer where values are looked at needs not be told with values elsewhere.
 //!
 //! A sieve that is told to trust such instructions, and the [`Detector`](super::Detector) after it, take for an order what any of the trusted writers wrote and any of
 //! the trusted readers read. It must not be one that the run speaks against, so all that they read and write is looked at. They are few, which costs little more
 //! than a plain replay.
 
 use super::parts::{POINTER_SIZE, number_of};
+use super::uses::is_pointer;
 use super::valued_records::{self, Concerning};
 use super::waits::{Read, Taken, Waits};
 use crate::races::{Flags, HandOvers};
@@ -13,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use trace::stream::records::Records;
-use trace::stream::{Access, Event, Listener, Site, Thread, Values};
+use trace::stream::{Access, AccessKind, Event, Listener, Site, Thread, Values};
 
 /// Who wrote last that is known of, by which instruction, over what, and holding which locks.
 struct Written {
@@ -31,10 +35,40 @@ struct Role {
     pc: u64,
     reads: bool,
     writes: bool,
+    /// It may take a pointer, or give one.
+    takes: bool,
+    gives: bool,
+    /// How many pointers it has taken or given, and how many numbers that are none.
+    pointers: u32,
+    numbers: u32,
+}
+
+impl Role {
+    fn is_looked_at(self) -> bool {
+        self.reads || self.writes || self.takes
+    }
+
+    /// Now and then a number looks like a pointer.
+    fn hands_pointers(&self) -> bool {
+        self.pointers > 0 && self.pointers >= self.numbers
+    }
+
+    fn count(&mut self, access: &Access, values: Values<'_>) {
+        let value = match access.kind {
+            AccessKind::Read if self.takes => values.before,
+            AccessKind::Write if self.gives => values.after,
+            _ => return,
+        };
+        match value.map(number_of) {
+            None | Some(0) => {}
+            Some(value) if is_pointer(value) => self.pointers = self.pointers.saturating_add(1),
+            Some(_) => self.numbers = self.numbers.saturating_add(1),
+        }
+    }
 }
 
 /// Finds the instructions to trust, of those that a sieve has found.
-pub struct FlagCheck {
+pub struct HandOverCheck {
     hand_overs: HandOvers,
     sites: Vec<Role>,
     /// Patterns with an instruction that is looked at.
@@ -45,9 +79,9 @@ pub struct FlagCheck {
     waits: Waits,
 }
 
-impl FlagCheck {
-    pub fn new(hand_overs: HandOvers) -> FlagCheck {
-        FlagCheck {
+impl HandOverCheck {
+    pub fn new(hand_overs: HandOvers) -> HandOverCheck {
+        HandOverCheck {
             waits: Waits::by(hand_overs.flags.waits.clone()),
             hand_overs,
             sites: Vec::new(),
@@ -59,12 +93,22 @@ impl FlagCheck {
 
     /// The instructions that have to be told, with values. What others than those that are known to write flags have written to one is needed too.
     pub fn instructions(&self) -> BTreeSet<u64> {
-        let HandOvers { writers, flags, .. } = &self.hand_overs;
-        flags.instructions().chain(writers.iter().copied()).collect()
+        self.hand_overs.instructions()
     }
 
+    /// Those that may have to do with flags and turned out to have to do with nothing else.
     pub fn into_trusted(self) -> Flags {
         self.waits.into_trusted()
+    }
+
+    /// Those, and the others that have read or written pointers.
+    pub fn into_checked(self) -> HandOvers {
+        let with_pointers = |is_one: fn(&Role) -> bool| {
+            let sites = self.sites.iter().filter(|role| role.hands_pointers() && is_one(role));
+            sites.map(|role| role.pc).collect()
+        };
+        let (readers, writers) = (with_pointers(|role| role.takes), with_pointers(|role| role.gives));
+        HandOvers { readers, writers, flags: self.into_trusted() }
     }
 
     /// The plain records at the front that have so many words.
@@ -72,7 +116,7 @@ impl FlagCheck {
         let front = Records { words: &records.words[..length], ..*records };
         for record in front.plain() {
             let sites = &self.sites;
-            let is_looked_at = |site: Site| sites[site.0 as usize].reads || sites[site.0 as usize].writes;
+            let is_looked_at = |site: Site| sites[site.0 as usize].is_looked_at();
             if self.concerning.is_so(record.number, records.patterns, is_looked_at) {
                 valued_records::tell(&record, records, |access, values| self.valued(thread, access, values));
             }
@@ -114,7 +158,7 @@ fn mask_of(size: u32) -> u64 {
     1_u64.checked_shl(8 * size).map_or(u64::MAX, |end| end - 1)
 }
 
-impl Listener for FlagCheck {
+impl Listener for HandOverCheck {
     fn accesses(&mut self, thread: Thread, accesses: &[Access]) {
         for access in accesses {
             self.valued(thread, access, Values::default());
@@ -122,7 +166,9 @@ impl Listener for FlagCheck {
     }
 
     fn valued(&mut self, thread: Thread, access: &Access, values: Values<'_>) {
-        let Role { pc, reads, writes } = self.sites[access.site.0 as usize];
+        let role = &mut self.sites[access.site.0 as usize];
+        role.count(access, values);
+        let Role { pc, reads, writes, .. } = *role;
         let old = values.before.filter(|bytes| bytes.len() <= POINTER_SIZE as usize).map(number_of);
         if access.kind.reads() && reads {
             self.has_read(thread, (pc, access), old);
@@ -158,8 +204,9 @@ impl Listener for FlagCheck {
     fn site(&mut self, site: Site, pc: u64) {
         let length = self.sites.len().max(site.0 as usize + 1);
         self.sites.resize(length, Role::default());
-        let HandOvers { writers, flags, .. } = &self.hand_overs;
-        let writes = writers.contains(&pc) || flags.writers.contains(&pc);
-        self.sites[site.0 as usize] = Role { pc, reads: flags.readers.contains(&pc), writes };
+        let HandOvers { readers, writers, flags } = &self.hand_overs;
+        let (takes, gives) = (readers.contains(&pc), writers.contains(&pc));
+        let (reads, writes) = (flags.readers.contains(&pc), gives || flags.writers.contains(&pc));
+        self.sites[site.0 as usize] = Role { pc, reads, writes, takes, gives, ..Role::default() };
     }
 }

@@ -1,0 +1,181 @@
+//! Chosen instructions that come very often are told for a while, and then now and then.
+//!
+//! How often each has been told is counted where records are handed over, so it depends on the run alone. One that has been told often enough is *hushed* when a slice
+//! of the clock ends: every unit that has it is made anew. Each time that the run has become longer by a part, all of them are told for a while again.
+//!
+//! At any moment, an instruction is told by all units that have it, or by none. So whoever counts how often it has come has to know only from when on nothing was left
+//! out, which is kept for each thread: since its clock showed so much.
+
+use super::{CodeCache, PAGE};
+use crate::code::observe::{Catalogue, Patience};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tellings are looked through after so many records.
+const FEWEST_RECORDS: u64 = 1 << 14;
+
+/// Since when nothing was left out of what a thread tells.
+#[derive(Clone, Copy)]
+struct Whole {
+    /// How often what is told had changed by then.
+    changes: u64,
+    clock: u64,
+}
+
+#[derive(Default)]
+pub struct Tellings {
+    patience: Option<Patience>,
+    /// How often records were written since they were last looked through, by their numbers.
+    written: FxHashMap<u64, u32>,
+    n_written: u64,
+    /// How often instructions have been told since they were last hushed.
+    told: FxHashMap<u64, u32>,
+    hushed: BTreeSet<u64>,
+    /// How often what is told has changed.
+    changes: u64,
+    threads: BTreeMap<u32, Whole>,
+}
+
+impl Tellings {
+    pub fn with(patience: Option<Patience>) -> Tellings {
+        Tellings { patience, ..Tellings::default() }
+    }
+
+    pub fn hushed(&self) -> &BTreeSet<u64> {
+        &self.hushed
+    }
+
+    pub fn is_hushed(&self, pc: u64) -> bool {
+        self.hushed.contains(&pc)
+    }
+
+    /// Records have been handed over.
+    pub fn count(&mut self, mut words: &[u64], catalogue: &Catalogue) {
+        if self.patience.is_none() {
+            return;
+        }
+        while let Some(&number) = words.first() {
+            *self.written.entry(number).or_default() += 1;
+            self.n_written += 1;
+            words = &words[usize::from(catalogue.record(number).words)..];
+        }
+    }
+
+    /// An instruction that ran by itself has been told.
+    pub fn count_step(&mut self, pc: u64) {
+        if self.patience.is_some() {
+            *self.told.entry(pc).or_default() += 1;
+            self.n_written += 1;
+        }
+    }
+
+    /// Since which moment of its clock nothing was left out of what a thread tells. None if the thread is on its way to such a moment.
+    pub fn whole_since(&mut self, thread: u32) -> Option<u64> {
+        let whole = self.threads.entry(thread).or_insert(Whole { changes: self.changes, clock: 0 });
+        (whole.changes == self.changes).then_some(whole.clock)
+    }
+
+    /// Whether what is told has changed since a thread was last at an event of its clock.
+    pub fn is_torn(&self, thread: u32) -> bool {
+        self.threads.get(&thread).is_some_and(|whole| whole.changes != self.changes)
+    }
+
+    /// The thread's clock is about to show this.
+    pub fn arrive(&mut self, thread: u32, clock: u64) {
+        if self.is_torn(thread) {
+            self.threads.insert(thread, Whole { changes: self.changes, clock });
+        }
+    }
+
+    /// Adds up what was written, by the instructions that told it.
+    fn add_up(&mut self, catalogue: &Catalogue, chosen: &BTreeSet<u64>) {
+        self.n_written = 0;
+        for (number, times) in self.written.drain() {
+            let record = catalogue.record(number);
+            if record.retracts {
+                continue;
+            }
+            let unit = catalogue.unit(record.unit);
+            let mut last = None;
+            for access in unit.accesses.iter().take_while(|access| access.instruction < record.executed) {
+                let pc = unit.sites[usize::from(access.instruction)].pc;
+                if last.replace(access.instruction) != Some(access.instruction) && chosen.contains(&pc) {
+                    let told = self.told.entry(pc).or_default();
+                    *told = told.saturating_add(times);
+                }
+            }
+        }
+    }
+
+    /// Those that have been told often enough.
+    fn weary(&self) -> BTreeSet<u64> {
+        let Some(patience) = &self.patience else { return BTreeSet::new() };
+        let weary = self.told.iter().filter(|(pc, times)| **times >= patience.first && !patience.steady.contains(pc));
+        weary.map(|(pc, _)| *pc).filter(|pc| !self.hushed.contains(pc)).collect()
+    }
+
+    /// All are told again, for a shorter while. Gives those of which that is new.
+    fn wake(&mut self) -> BTreeSet<u64> {
+        let Some(patience) = &self.patience else { return BTreeSet::new() };
+        for pc in &self.hushed {
+            self.told.insert(*pc, patience.first.saturating_sub(patience.later));
+        }
+        std::mem::take(&mut self.hushed)
+    }
+}
+
+impl CodeCache {
+    /// Another slice of the clock begins: instructions that have been told often enough are hushed. Where gates have just been opened, all are told again.
+    pub fn review_tellings(&mut self, are_gates_opened: bool) {
+        let (Some(_), Some(chosen), Some(catalogue)) = (&self.tellings.patience, &self.chosen, &self.catalogue) else {
+            return;
+        };
+        let changed = if are_gates_opened {
+            self.tellings.wake()
+        } else if self.tellings.n_written >= FEWEST_RECORDS {
+            self.tellings.add_up(catalogue, &chosen.instructions);
+            let weary = self.tellings.weary();
+            self.tellings.hushed.extend(&weary);
+            weary
+        } else {
+            return;
+        };
+        if !changed.is_empty() {
+            self.tellings.changes += 1;
+            self.make_anew(&changed);
+        }
+    }
+
+    /// Drops every unit that has one of these instructions.
+    fn make_anew(&mut self, instructions: &BTreeSet<u64>) {
+        let pages: BTreeSet<u64> = instructions.iter().map(|pc| pc / PAGE).collect();
+        let units: BTreeSet<u32> = pages.iter().filter_map(|page| self.pages.get(page)).flatten().copied().collect();
+        let has_one = |unit: &u32| {
+            let unit = &self.units[*unit as usize];
+            unit.live && self.steps[unit.steps.clone()].iter().any(|step| instructions.contains(&step.pc))
+        };
+        let dropped: Vec<u32> = units.into_iter().filter(has_one).collect();
+        for pc in instructions {
+            self.hot_paths.forget(&(*pc..pc + 1));
+        }
+        self.drop_units(dropped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_whole_from_an_event_of_their_clocks_on() {
+        let mut tellings = Tellings::default();
+        assert_eq!([1, 2].map(|thread| tellings.whole_since(thread)), [Some(0); 2]);
+        tellings.changes += 1;
+        tellings.arrive(1, 70);
+        assert_eq!([1, 2].map(|thread| tellings.whole_since(thread)), [Some(70), None]);
+        assert!(tellings.is_torn(2) && !tellings.is_torn(1));
+        assert_eq!(tellings.whole_since(3), Some(0), "of a new thread, nothing was ever left out");
+        tellings.arrive(1, 90);
+        assert_eq!(tellings.whole_since(1), Some(70), "nothing has changed since");
+    }
+}
