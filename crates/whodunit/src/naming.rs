@@ -18,6 +18,7 @@ use program::types::TypeId;
 use program::unwind::{CodeAddress, CodeAddressKind};
 use program::variables::{Scope, Variables};
 use serde::{Deserialize, Serialize};
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use threads::Threads;
@@ -27,7 +28,8 @@ use trace::Recording;
 pub struct Naming {
     symbolizer: Symbolizer,
     variables: Variables,
-    threads: Threads,
+    /// To be read from the log when somebody asks.
+    threads: LazyCell<Threads, Box<dyn FnOnce() -> Threads>>,
     heap_types: HeapTypes,
     sites: BTreeMap<CodeAddress, Rc<[SourceFrame]>>,
 }
@@ -75,10 +77,11 @@ impl Named {
 impl Naming {
     /// `recorded` is what is known of that log.
     pub fn new(recording: &Recording, log: u32, recorded: &Recorded) -> Naming {
+        let log = recording.log(log).ok();
         Naming {
             symbolizer: Symbolizer::new(&recorded.space),
             variables: Variables::new(&recorded.space),
-            threads: Threads::read(recording, log),
+            threads: LazyCell::new(Box::new(move || log.as_ref().map(Threads::read).unwrap_or_default())),
             heap_types: HeapTypes::new(pack::copies_of(recording)),
             sites: BTreeMap::new(),
         }

@@ -25,6 +25,7 @@ use analysis::predict::{Kind, MOST_WATCHED, Method, Predicted};
 use clap::Args;
 pub use exploring::explored;
 use program::source::SourceCache;
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -178,14 +179,15 @@ fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Res
     let (method, watched) = (arguments.method.method(), arguments.watch << 10);
     let allocators = &subject.allocating.allocators;
     let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
-    let shares_descriptors = descriptors::are_shared(subject.recording, subject.log);
+    // A log is long, and mostly there is something else to look at.
+    let shares_descriptors = LazyCell::new(|| descriptors::are_shared(subject.recording, subject.log));
     let mut known = known(&passes);
     let mut predicted = Predicted::default();
     let n_events = subject.recording.log(subject.log).map_or(0, |log| log.event_count());
     let beginning = exploring::beginning(n_events, subject.recorded.alone_until);
     for _ in 0..MOST_ROUNDS {
         let (explored, handed) = exploring::by_hand_overs(&passes, &known, beginning)?;
-        if explored.contended.instructions.is_empty() && !shares_descriptors {
+        if explored.contended.instructions.is_empty() && !*shares_descriptors {
             return Ok(Predicted { uncompared_accesses: explored.contended.unwatched, ..Predicted::default() });
         }
         let subject = predict::Subject { explored, handed, known: known.clone(), method, watched };

@@ -18,7 +18,7 @@ use crate::code::observe::quiet::QuietFunctions;
 use crate::code::observe::sparing::{Spared, Sparing};
 use crate::code::observe::wishes::Wishes;
 use crate::code::observe::{Catalogue, Chosen, Marks, Wanted};
-use crate::code::path::{GuestCode, Limits};
+use crate::code::path::{GuestCode, Limits, Path};
 use crate::code::points::Points;
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
@@ -89,6 +89,8 @@ pub struct CodeCache {
     approaches: FxHashMap<(u64, u64), u64>,
     heat: Heat,
     hot_paths: HotPaths,
+    /// Hot paths that some instruction on them keeps from being taken just now.
+    resting_paths: Vec<Path>,
     /// Units that tell something, and will do so now and then.
     told_for_a_while: Vec<ToldForAWhile>,
     gates: Gates,
@@ -181,6 +183,7 @@ impl CodeCache {
             approaches: FxHashMap::default(),
             heat: Heat::default(),
             hot_paths: HotPaths::default(),
+            resting_paths: Vec::new(),
             told_for_a_while: Vec::new(),
             gates: Gates::default(),
             catalogue: None,
@@ -468,6 +471,7 @@ impl CodeCache {
         self.sequels.clear();
         self.heat = Heat::default();
         self.hot_paths = HotPaths::default();
+        self.resting_paths.clear();
         self.told_for_a_while.clear();
         self.gates.clear();
         self.memory.rewind(self.empty);
@@ -568,6 +572,7 @@ impl CodeCache {
             self.heat.forget(&range);
             self.spared.iter_mut().for_each(|spared| spared.forget(&range));
             self.hot_paths.forget(&range);
+            self.resting_paths.retain(|path| !path.touches(&range));
             self.quiet.forget();
         }
         self.drop_pages(hit);
@@ -578,6 +583,19 @@ impl CodeCache {
         let units = pages.into_iter().flat_map(|page| self.pages.remove(&page).unwrap_or_default());
         let units: Vec<u32> = units.collect();
         self.drop_units(units);
+    }
+
+    /// Drops every unit that has one of these instructions.
+    fn drop_units_with(&mut self, instructions: &BTreeSet<u64>) {
+        let pages: BTreeSet<u64> = instructions.iter().map(|pc| pc / PAGE).collect();
+        let units: BTreeSet<u32> = pages.iter().filter_map(|page| self.pages.get(page)).flatten().copied().collect();
+        let has_one = |unit: &u32| {
+            let unit = &self.units[*unit as usize];
+            unit.live && self.steps[unit.steps.clone()].iter().any(|step| instructions.contains(&step.pc))
+        };
+        let dropped: Vec<u32> = units.into_iter().filter(has_one).collect();
+        self.resting_paths.extend(self.hot_paths.take_through(instructions));
+        self.drop_units(dropped);
     }
 
     fn drop_units(&mut self, units: Vec<u32>) {

@@ -8,6 +8,7 @@
 use crate::code::path::{End, GuestCode, Limits, Path};
 use iced_x86::{Code, FlowControl, Instruction};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Where a hot path foresees the target of an indirect branch.
@@ -25,7 +26,7 @@ struct HotPath {
     guards: Vec<Guard>,
 }
 
-/// The hot paths there are, as far as they foresee targets.
+/// The hot paths there are.
 #[derive(Default)]
 pub struct HotPaths {
     paths: Vec<HotPath>,
@@ -33,15 +34,19 @@ pub struct HotPaths {
 
 impl HotPaths {
     pub fn add(&mut self, path: Path, guards: Vec<Guard>) {
-        if !guards.is_empty() {
-            self.paths.push(HotPath { path, guards });
-        }
+        self.paths.push(HotPath { path, guards });
     }
 
     /// The code in `range` is no longer what it was.
     pub fn forget(&mut self, range: &Range<u64>) {
-        let touches = |instruction: &Instruction| instruction.ip() < range.end && range.start < instruction.next_ip();
-        self.paths.retain(|hot| !hot.path.instructions.iter().any(touches));
+        self.paths.retain(|hot| !hot.path.touches(range));
+    }
+
+    /// Takes out the paths that have one of these instructions.
+    pub fn take_through(&mut self, instructions: &BTreeSet<u64>) -> Vec<Path> {
+        let is_one = |instruction: &Instruction| instructions.contains(&instruction.ip());
+        let taken = self.paths.extract_if(.., |hot| hot.path.instructions.iter().any(is_one));
+        taken.map(|hot| hot.path).collect()
     }
 
     /// Takes paths out that are often left at one of their guards, and tells them cut off there. `surprises` reads a

@@ -4,6 +4,7 @@
 //! conditional branches. Longer straight runs mean fewer jumps and better instruction fetch.
 
 use iced_x86::{Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use std::ops::Range;
 
 /// Executable guest memory, as the translator reads it.
 pub trait GuestCode {
@@ -75,6 +76,11 @@ impl Path {
             (None, End::Continues(pc)) => Some(pc),
             _ => None,
         }
+    }
+
+    /// Whether an instruction of the path lies in `range`, or reaches into it.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        self.instructions.iter().any(|instruction| instruction.ip() < range.end && range.start < instruction.next_ip())
     }
 
     /// Whether the path ends where it begins.

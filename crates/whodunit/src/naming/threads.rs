@@ -4,7 +4,7 @@ use super::Memory;
 use crate::show::Mappings;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use trace::Recording;
+use trace::Log;
 use trace::event::{Call, Event};
 
 mod number {
@@ -40,8 +40,7 @@ pub struct Threads {
 
 impl Threads {
     /// What the log of a process image tells. Of a forked process, what it took over from its parent is not known.
-    pub fn read(recording: &Recording, log: u32) -> Threads {
-        let Ok(log) = recording.log(log) else { return Threads::default() };
+    pub fn read(log: &Log) -> Threads {
         let mut reader = Reader::default();
         let mut cursor = log.cursor();
         while let Some(record) = cursor.next() {

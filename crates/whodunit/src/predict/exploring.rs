@@ -8,8 +8,8 @@ use analysis::predict::{Explored, FirstFound};
 use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
 /// Hand-overs are learnt from the first of so many parts of what a run does with threads, but from no fewer events than these; of a run with less than so many, from all of it.
-const PARTS: u64 = 16;
-const FEWEST_EVENTS: u64 = 128;
+const PARTS: u64 = 32;
+const FEWEST_EVENTS: u64 = 192;
 const SHORT_RUN: u64 = 1024;
 
 /// Where the beginning of a run of so many events ends, which has a second thread from an event on; none if it is taken as a whole.
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn a_beginning_is_counted_from_the_second_thread_on() {
         assert_eq!(beginning(1023, 100), None, "a short run is taken as a whole");
-        assert_eq!(beginning(1400, 100), Some(356));
-        assert_eq!(beginning(16_100, 100), Some(1100), "a sixteenth of what comes with threads");
+        assert_eq!(beginning(1400, 100), Some(292));
+        assert_eq!(beginning(16_100, 100), Some(600), "a part of what comes with threads");
         assert_eq!(beginning(2000, 1900), None, "threads come late");
     }
 }

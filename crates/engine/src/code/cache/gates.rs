@@ -42,15 +42,15 @@ fn are_open_in(slice: u64) -> bool {
 }
 
 impl CodeCache {
-    /// Another slice of the clock begins.
-    pub fn begin_slice(&mut self) {
+    /// Another slice of the clock begins. Tells whether what is told is no longer the same.
+    pub fn begin_slice(&mut self) -> bool {
         self.gates.slices += 1;
         let are_open = are_open_in(self.gates.slices);
         let is_change = std::mem::replace(&mut self.gates.are_open, are_open) != are_open;
         self.review_sequels(self.gates.slices, is_change.then_some(are_open));
-        self.review_tellings(is_change && are_open);
+        let is_told_change = self.review_tellings(is_change && are_open);
         if !is_change {
-            return;
+            return is_told_change;
         }
         // A path that others have taken the place of, or whose code has changed, is led away from for good.
         let entries = &self.entries;
@@ -60,6 +60,7 @@ impl CodeCache {
             jump.jump(*aside);
             self.memory.write(*entry, if are_open { jump.bytes() } else { &CLOSED_GATE });
         }
+        is_told_change
     }
 
     #[cfg(test)]

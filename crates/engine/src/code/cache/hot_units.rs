@@ -33,6 +33,16 @@ impl CodeCache {
         }
     }
 
+    /// Makes hot paths anew that nothing is told on any longer.
+    pub fn resume_hot_paths(&mut self, code: &dyn GuestCode) {
+        let resting = std::mem::take(&mut self.resting_paths);
+        let (resting, ready): (Vec<Path>, Vec<Path>) = resting.into_iter().partition(|path| self.stops_within(path));
+        self.resting_paths = resting;
+        for path in ready {
+            self.add_hot_path(code, &path);
+        }
+    }
+
     /// Where code goes on from `head` as long as it does not have to write anything down each time.
     fn quiet_path(&self, code: &dyn GuestCode, head: u64) -> Path {
         let tells = |instruction: &Instruction| {

@@ -4,8 +4,8 @@
 //! back wherever they go, so the thread is led back to the other units after some of them. That is done the first times that the instruction comes, and a few times more
 //! each time that the run has become twice as long; in between, it is like any other.
 
+use super::CodeCache;
 use super::gates::FIRST;
-use super::{CodeCache, PAGE};
 use crate::code::path::GuestCode;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,12 +57,12 @@ impl Sequels {
     }
 
     /// Those that have been told often enough since this was last asked.
-    fn take_told(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.told).into_iter().collect()
+    fn take_told(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.told)
     }
 
     /// All are told a few times more. Gives the instructions of which that is new.
-    fn renew(&mut self) -> Vec<u64> {
+    fn renew(&mut self) -> BTreeSet<u64> {
         let over = self.left.iter_mut().filter(|(_, left)| **left == 0);
         over.map(|(pc, left)| {
             *left = LATER_TIMES;
@@ -101,16 +101,18 @@ impl CodeCache {
         host
     }
 
-    /// A slice of the clock begins, in which gates may have been opened or closed. Where they are opened, sequels are told once more. Units that ended before instructions whose
+    /// A slice of the clock begins, in which gates may have been opened or closed. Every other time that they are opened, sequels are told once more: what becomes of what
+    /// is read changes less than who reads it. Units that ended before instructions whose
     /// sequel is told no longer are made anew in one piece when gates are closed, and before gates are ever opened, each time that the run has become twice as long: more often, that would
     /// cost more than it saves.
     pub fn review_sequels(&mut self, slice: u64, gates: Option<bool>) {
         let changed = match gates {
-            Some(true) => self.sequels.renew(),
+            Some(true) if slice.ilog2().is_multiple_of(2) => self.sequels.renew(),
+            Some(true) => return,
             Some(false) => self.sequels.take_told(),
             None if slice < FIRST && slice.is_power_of_two() => self.sequels.take_told(),
             None => return,
         };
-        self.drop_pages(changed.into_iter().map(|pc| pc / PAGE).collect::<BTreeSet<u64>>());
+        self.drop_units_with(&changed);
     }
 }

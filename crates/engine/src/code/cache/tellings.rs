@@ -6,7 +6,7 @@
 //! At any moment, an instruction is told by all units that have it, or by none. So whoever counts how often it has come has to know only from when on nothing was left
 //! out, which is kept for each thread: since its clock showed so much.
 
-use super::{CodeCache, PAGE};
+use super::CodeCache;
 use crate::code::observe::{Catalogue, Patience};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,9 +126,10 @@ impl Tellings {
 
 impl CodeCache {
     /// Another slice of the clock begins: instructions that have been told often enough are hushed. Where gates have just been opened, all are told again.
-    pub fn review_tellings(&mut self, are_gates_opened: bool) {
+    /// Tells whether anything has changed.
+    pub fn review_tellings(&mut self, are_gates_opened: bool) -> bool {
         let (Some(_), Some(chosen), Some(catalogue)) = (&self.tellings.patience, &self.chosen, &self.catalogue) else {
-            return;
+            return false;
         };
         let changed = if are_gates_opened {
             self.tellings.wake()
@@ -138,27 +139,14 @@ impl CodeCache {
             self.tellings.hushed.extend(&weary);
             weary
         } else {
-            return;
+            return false;
         };
-        if !changed.is_empty() {
-            self.tellings.changes += 1;
-            self.make_anew(&changed);
+        if changed.is_empty() {
+            return false;
         }
-    }
-
-    /// Drops every unit that has one of these instructions.
-    fn make_anew(&mut self, instructions: &BTreeSet<u64>) {
-        let pages: BTreeSet<u64> = instructions.iter().map(|pc| pc / PAGE).collect();
-        let units: BTreeSet<u32> = pages.iter().filter_map(|page| self.pages.get(page)).flatten().copied().collect();
-        let has_one = |unit: &u32| {
-            let unit = &self.units[*unit as usize];
-            unit.live && self.steps[unit.steps.clone()].iter().any(|step| instructions.contains(&step.pc))
-        };
-        let dropped: Vec<u32> = units.into_iter().filter(has_one).collect();
-        for pc in instructions {
-            self.hot_paths.forget(&(*pc..pc + 1));
-        }
-        self.drop_units(dropped);
+        self.tellings.changes += 1;
+        self.drop_units_with(&changed);
+        true
     }
 }
 
