@@ -1,6 +1,6 @@
 //! What finding data races costs: `cargo bench --bench races [-- FILTER… -n N]` prints the table.
 //!
-//! Six threaded programs, one of them for a short and a long time, and four compressors of Debian run natively, are recorded, and then replayed by a listener that only counts, by `races`, by `pairs`
+//! Six threaded programs and four compressors of Debian, one of each for a short and a long time, run natively, are recorded, and then replayed by a listener that only counts, by `races`, by `pairs`
 //! and by `predict`; beside them stand valgrind's helgrind and drd, and builds with ThreadSanitizer. Cost is user plus system time of all processes,
 //! the best of N runs.
 

@@ -45,12 +45,12 @@ impl Program {
     }
 }
 
-/// What Debian's programs compress: some 12 and 48 MB.
-const TEXTS: [(&str, usize); 2] = [("text-12", 12 << 20), ("text-48", 48 << 20)];
+/// What Debian's programs compress: some 12, 48 and 192 MB.
+const TEXTS: [(&str, usize); 3] = [("text-12", 12 << 20), ("text-48", 48 << 20), ("text-192", 192 << 20)];
 /// The commands that have to be there.
 pub const COMPRESSORS: [&str; 4] = ["pbzip2", "pigz", "xz", "zstd"];
 
-/// What a run is learnt from before most of it goes by is the same for a long run: so one of them is long.
+/// What a run is learnt from before most of it goes by is the same for a long run: so two of them are there for a short and a long time.
 pub const PROGRAMS: &[Program] = &[
     plain("compress"),
     compiled("compress-long", "compress", &["-DBLOCKS=512"]),
@@ -63,6 +63,7 @@ pub const PROGRAMS: &[Program] = &[
     installed("pigz", &["pigz", "-p", "2", "-k", "-c", "text-48"]),
     installed("xz", &["xz", "-T2", "-k", "-c", "text-12"]),
     installed("zstd", &["zstd", "-T2", "-q", "-k", "-c", "text-48"]),
+    installed("zstd-long", &["zstd", "-T2", "-q", "-k", "-c", "text-192"]),
 ];
 
 /// A folder with all programs, removed when dropped.
