@@ -61,7 +61,9 @@ pub fn run(line: &Line, base: &Path, prefix: &str) -> Outcome {
         let path = base.join(name);
         File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    let child = Command::new("/bin/sh")
+    // Shells that run something in the background have it ignore these, and so would every program here.
+    let child = Command::new("/usr/bin/env")
+        .args(["--default-signal=INT,QUIT", "/bin/sh"])
         .arg(base.join("line.sh"))
         .env_clear()
         .env("RUN", prefix)
