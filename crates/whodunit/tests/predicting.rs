@@ -18,6 +18,7 @@ mod predicting {
     mod exhibits;
     mod failing;
     mod looking;
+    mod often;
     mod programs;
     mod waiting;
 }

@@ -87,6 +87,12 @@ impl<L: Listener, F: Send> Listener for Once<L, F> {
         }
     }
 
+    fn whole_since(&mut self, thread: Thread, clock: Option<u64>) {
+        if let Some(listener) = &mut self.listener {
+            listener.whole_since(thread, clock);
+        }
+    }
+
     fn site(&mut self, site: Site, pc: u64) {
         if let Some(listener) = &mut self.listener {
             listener.site(site, pc);
