@@ -2,7 +2,7 @@
 //!
 //! Translated code leaves before such an instruction, and the thread runs it, and what follows, from units that tell where all of their accesses go. They come
 //! back wherever they go, so the thread is led back to the other units after some of them. That is done the first times that the instruction comes, and a few times more
-//! each time that the run has become twice as long; in between, it is like any other.
+//! each time that the run has become four times as long; in between, it is like any other.
 
 use super::CodeCache;
 use super::gates::FIRST;

@@ -1,7 +1,7 @@
 //! Chosen instructions that come very often are told for a while, and then now and then.
 //!
 //! How often each has been told is counted where records are handed over, so it depends on the run alone. One that has been told often enough is *hushed* when a slice
-//! of the clock ends: every unit that has it is made anew. Each time that the run has become longer by a part, all of them are told for a while again.
+//! of the clock ends: every unit that has it is made anew. Each time that gates are opened, all of them are told for a while again.
 //!
 //! At any moment, an instruction is told by all units that have it, or by none. So whoever counts how often it has come has to know only from when on nothing was left
 //! out, which is kept for each thread: since its clock showed so much.
@@ -11,7 +11,7 @@ use crate::code::observe::{Catalogue, Patience};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tellings are looked through after so many records.
+/// Tellings are looked through after so many records: making units anew more often would cost more than it saves.
 const FEWEST_RECORDS: u64 = 1 << 14;
 
 /// Since when nothing was left out of what a thread tells.
