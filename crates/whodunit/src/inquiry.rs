@@ -3,9 +3,9 @@
 //! An engine runs once in a process, so whoever wants to know something of a recording starts a replay of it in a process
 //! of its own ([`ask`]).
 
-use crate::allocators::Allocator;
 use crate::last_write;
 use crate::recordings::Trouble;
+use crate::study::functions::{self, Player};
 use crate::study::{self, Study};
 use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing};
 use program::copies::Copies;
@@ -66,8 +66,9 @@ pub enum Task {
     LastWrite(last_write::Question),
     Study {
         study: Study,
-        /// Functions that hand out memory besides those that everybody knows.
-        allocators: Vec<Allocator>,
+        /// The functions that play a role. If they are not told, the replay finds them, for which it reads the whole log beforehand.
+        #[serde(default)]
+        players: Option<Vec<Player>>,
     },
 }
 
@@ -75,7 +76,10 @@ impl Task {
     pub fn begin(self, recording: &Recording, log: u32) -> Box<dyn Inquiry> {
         match self {
             Task::LastWrite(question) => Box::new(last_write::Search::new(question)),
-            Task::Study { study, allocators } => study::begin(study, &allocators, recording, log),
+            Task::Study { study, players } => {
+                let players = players.unwrap_or_else(|| functions::players_of(recording, log));
+                study::begin(study, &players, recording, log)
+            },
         }
     }
 }

@@ -177,8 +177,7 @@ const MOST_ROUNDS: usize = 4;
 
 fn predicted(subject: &Subject<'_>, names: &Names, arguments: &Arguments) -> Result<Predicted, Trouble> {
     let (method, watched) = (arguments.method.method(), arguments.watch << 10);
-    let allocators = &subject.allocating.allocators;
-    let passes = Passes { folder: subject.recording.folder(), log: subject.log, names, allocators };
+    let passes = Passes::of(subject, names);
     // A log is long, and mostly there is something else to look at.
     let shares_descriptors = LazyCell::new(|| descriptors::are_shared(subject.recording, subject.log));
     let mut known = known(&passes);

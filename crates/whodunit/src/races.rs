@@ -160,9 +160,7 @@ fn look(subject: &Subject<'_>, suppressions: &[Suppressions], most_flips: usize)
     }
     let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
     let names = Names::new(subject.recorded.space.clone(), naming);
-    let allocators = &subject.allocating.allocators;
-    let passes = Passes { folder: subject.recording.folder(), log: subject.log, names: &names, allocators };
-    let seen = passes.look()?;
+    let seen = Passes::of(subject, &names).look()?;
     let flips = Flips::new(subject, &names, most_flips);
     verdicts::judge(&mut findings, &Court { seen: &seen, names: &names, suppressions, subject }, flips);
     Ok(findings)

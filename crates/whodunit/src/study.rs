@@ -3,7 +3,7 @@
 pub mod blocks;
 mod count;
 pub mod entrances;
-mod functions;
+pub mod functions;
 pub mod lines;
 pub mod neighbours;
 pub mod overruns;
@@ -12,13 +12,12 @@ pub mod predict;
 pub mod races;
 pub mod steps;
 
-use crate::allocators::Allocator;
 use crate::inquiry::{Inquiry, Reply};
 use analysis::pairs::{MeetingPlaces, Scope};
 use analysis::predict::Libraries;
 use analysis::races::{HandOvers, Sieved, Surveyed, Suspects};
 use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing, Wanted};
-use functions::Functions;
+use functions::{Functions, Player};
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use session::stream::{Detail, Role, Streaming};
@@ -93,8 +92,8 @@ struct Studying<S> {
     sparing: Option<Sparing>,
 }
 
-pub fn begin(study: Study, allocators: &[Allocator], recording: &Recording, log: u32) -> Box<dyn Inquiry> {
-    let mut functions = Functions::of(recording, log, allocators, |role| study.wants(role));
+pub fn begin(study: Study, players: &[Player], recording: &Recording, log: u32) -> Box<dyn Inquiry> {
+    let mut functions = Functions::of(players, |role| study.wants(role));
     match study {
         Study::Lines(selection) => {
             let detail = lines::Lines::detail(&selection);

@@ -12,6 +12,7 @@ use crate::naming::{Memory, Naming};
 use crate::recordings::{Trouble, conclude, name_of};
 use crate::show::{self, Recorded};
 use crate::study::Study;
+use crate::study::functions::players;
 use crate::study::lines::{Kind, Line, Told};
 use crate::{allocators, pack, usage_error};
 use clap::{Args, ValueEnum};
@@ -121,8 +122,9 @@ fn tell(arguments: &Arguments, places: &[Where]) -> Result<(), Trouble> {
     let until = selection.to.and_then(|to| to.checked_add(1));
     let subject = Subject { folder: recording.folder(), log, until };
     let mut out = open(arguments)?;
-    let allocators = arguments.allocating.allocators.clone();
-    let child = inquiry::start(&subject, &Task::Study { study: Study::Lines(selection), allocators })?;
+    let players = players(&recorded.space, &arguments.allocating.allocators);
+    let task = Task::Study { study: Study::Lines(selection), players: Some(players) };
+    let child = inquiry::start(&subject, &task)?;
     let mut form: Box<dyn Form + '_> = match arguments.format {
         Format::Json => Box::new(json::Lines::new(&mut out)),
         Format::Perfetto => Box::new(perfetto::Trace::new(&mut out, log)),

@@ -603,8 +603,6 @@ impl CodeCache {
             return;
         }
         self.approaches.clear();
-        self.kept_steps.clear();
-        self.sequels.clear();
         let entries: usize = units.iter().map(|&unit| self.units[unit as usize].entries.len()).sum();
         if self.memory.cold.left() < ROOM + entries as u64 * EXIT_SIZE {
             return self.flush();
@@ -612,6 +610,21 @@ impl CodeCache {
         for unit in units {
             self.drop_unit(unit as usize);
         }
+        self.forget_dropped_steps();
+    }
+
+    /// Forgets units that only their hosts are known of, if they have been dropped.
+    fn forget_dropped_steps(&mut self) {
+        let mut kept_steps = std::mem::take(&mut self.kept_steps);
+        kept_steps.retain(|_, host| self.is_live(*host));
+        self.kept_steps = kept_steps;
+        let mut sequels = std::mem::take(&mut self.sequels);
+        sequels.retain(|host| self.is_live(host));
+        self.sequels = sequels;
+    }
+
+    fn is_live(&self, host: u64) -> bool {
+        self.unit_around(host).is_some_and(|number| self.units[number].live)
     }
 
     fn drop_unit(&mut self, number: usize) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a function does, as far as others can see it. Objects are its first argument unless said otherwise.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Role {
     /// Takes a lock if it returns 0, or the number that says that the last owner died.
     Lock,

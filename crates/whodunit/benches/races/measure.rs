@@ -187,5 +187,5 @@ fn question(mode: Mode, program: &Program, folder: &Path) -> Result<Value, Strin
         }
         _ => return parsed(COUNT),
     };
-    Ok(json!({"study": {"study": study, "allocators": []}}))
+    Ok(json!({"study": {"study": study}}))
 }

@@ -204,7 +204,7 @@ fn circumstances(folder: &Path, log: u32, plot: &Plot) -> Result<BTreeMap<usize,
         Wanted { thread: at.thread.0, pc: access.site, time: at.time }
     };
     let study = Study::Steps(indices.iter().map(wanted).collect());
-    let task = Task::Study { study, allocators: Vec::new() };
+    let task = Task::Study { study, players: None };
     let told: Vec<Option<Circumstance>> = inquiry::ask(&Subject { folder, log, until: None }, &task)?;
     let known = indices.into_iter().zip(told).filter_map(|(index, told)| Some((index, told?)));
     // An instruction with several operands may have been counted several times.

@@ -7,6 +7,7 @@ use crate::races::{subject, user_name};
 use crate::recordings::Trouble;
 use crate::show::Recorded;
 use crate::study::Study;
+use crate::study::functions::{Player, players};
 use crate::study::pairs::Wanted;
 use analysis::pairs::falcon::SeenPattern;
 use analysis::pairs::{Collected, Learning, MeetingPlaces, Scope, Visitors};
@@ -58,12 +59,14 @@ pub struct Source {
     pub recording: Recording,
     pub log: u32,
     pub recorded: Recorded,
+    players: Vec<Player>,
 }
 
 impl Source {
     pub fn open(recording: Recording) -> Result<Source, Trouble> {
         let (log, recorded) = subject(&recording, None).map_err(Trouble::Refused)?;
-        Ok(Source { recording, log, recorded })
+        let players = players(&recorded.space, &[]);
+        Ok(Source { recording, log, recorded, players })
     }
 
     /// As users call it.
@@ -73,7 +76,7 @@ impl Source {
 
     pub fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
         let subject = Subject { folder: self.recording.folder(), log: self.log, until: None };
-        inquiry::ask(&subject, &Task::Study { study, allocators: Vec::new() })
+        inquiry::ask(&subject, &Task::Study { study, players: Some(self.players.clone()) })
     }
 
     /// The pairs of the run, with its instructions where they are in the failing one.

@@ -1,14 +1,15 @@
 //! The replays that `races` makes.
 
 use super::names::Names;
-use crate::allocators::Allocator;
 use crate::inquiry::{self, Subject, Task};
+use crate::races;
 use crate::recordings::Trouble;
 use crate::study::Study;
+use crate::study::functions::{Player, players};
 use crate::study::races::{Circumstance, Classes, Told, Wanted};
 use analysis::races::{Action, AdHoc, Found, Race, SecondFound, Side, Sieved, Surveyed, Suspects};
 use serde::de::DeserializeOwned;
-use std::path::Path;
+use std::cell::OnceCell;
 
 /// How many times what was found is looked through for atomic operations, which make others visible.
 const MOST_ROUNDS: usize = 4;
@@ -21,10 +22,10 @@ const LOADER: &str = "ld-linux";
 const SYNCHRONISERS: &str = "libgomp.so";
 
 pub struct Passes<'a> {
-    pub folder: &'a Path,
-    pub log: u32,
+    subject: &'a races::Subject<'a>,
     pub names: &'a Names,
-    pub allocators: &'a [Allocator],
+    /// The functions that play a role, once somebody has asked.
+    players: OnceCell<Vec<Player>>,
 }
 
 /// An occurrence of a race with the circumstances of both sides.
@@ -54,6 +55,12 @@ impl Seen {
                 second: (&instance.second, circumstance(1)),
             }
         })
+    }
+}
+
+impl<'a> Passes<'a> {
+    pub fn of(subject: &'a races::Subject<'a>, names: &'a Names) -> Passes<'a> {
+        Passes { subject, names, players: OnceCell::new() }
     }
 }
 
@@ -119,9 +126,10 @@ impl Passes<'_> {
 
     /// Asks something about the run up to an event.
     pub fn ask_until<T: DeserializeOwned>(&self, until: Option<u64>, study: Study) -> Result<T, Trouble> {
-        let subject = Subject { folder: self.folder, log: self.log, until };
-        let task = Task::Study { study, allocators: self.allocators.to_vec() };
-        inquiry::ask(&subject, &task)
+        let races::Subject { recording, log, recorded, allocating, .. } = self.subject;
+        let players = self.players.get_or_init(|| players(&recorded.space, &allocating.allocators));
+        let subject = Subject { folder: recording.folder(), log: *log, until };
+        inquiry::ask(&subject, &Task::Study { study, players: Some(players.clone()) })
     }
 }
 

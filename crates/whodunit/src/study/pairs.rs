@@ -80,8 +80,10 @@ pub fn collect(wanted: Wanted, recording: &Recording, log: u32, functions: &mut 
     if wanted.contexts {
         collector = collector.with_contexts();
     }
-    let recorded = show::recorded(recording, log).filter(|_| !wanted.looping_sites.is_empty());
-    if let Some(recorded) = recorded {
+    // A log may be long, so it is read only if it has to be.
+    if !wanted.looping_sites.is_empty()
+        && let Some(recorded) = show::recorded(recording, log)
+    {
         let mut flows = Flows::new(&recorded.space);
         for header in headers(&mut flows, &recorded, &wanted.looping_sites) {
             functions.marks.entry(header).or_insert(Mark::LoopHeader);

@@ -109,7 +109,7 @@ impl Checks<'_> {
         let code = self.sites.function_around(pc).unwrap_or(pc..pc + 1);
         let question = overruns::Question { thread: store.thread, store: asked, code, end };
         let subject = Subject { folder: self.folder, log: self.log, until: None };
-        let task = Task::Study { study: Study::Overruns(question), allocators: Vec::new() };
+        let task = Task::Study { study: Study::Overruns(question), players: None };
         let Answer { mut overruns, mut before } = inquiry::ask(&subject, &task).unwrap_or_default();
         overruns.retain(|other| self.sites.same_statement(pc, other.pc));
         let is_library = self.sites.is_in_c_library(pc);
@@ -134,7 +134,7 @@ impl Checks<'_> {
             return Vec::new();
         }
         let subject = Subject { folder: self.folder, log: self.log, until: None };
-        let task = Task::Study { study: Study::BlocksAt(questions), allocators: Vec::new() };
+        let task = Task::Study { study: Study::BlocksAt(questions), players: None };
         let judged: Option<Vec<Judged>> = inquiry::ask(&subject, &task).ok();
         judged.filter(|judged| judged.len() == n_questions).unwrap_or_else(|| vec![Judged::default(); n_questions])
     }

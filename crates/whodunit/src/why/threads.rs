@@ -84,7 +84,7 @@ impl<'a> Examiner<'a> {
     pub fn new(subject: &'a Subject<'a>, sites: &'a Sites, ending: Ending) -> Examiner<'a> {
         let naming = Naming::new(subject.recording, subject.log, &subject.recorded);
         let names = Names::new(subject.recorded.space.clone(), naming);
-        let known = known(&passes(subject, &names));
+        let known = known(&Passes::of(subject, &names));
         let court = Court { folder: subject.recording.folder(), log: subject.log, recorded: ending, expected: None };
         Examiner { subject, names, sites, court, known, n_runs: Cell::new(0), explored: OnceCell::new() }
     }
@@ -96,7 +96,7 @@ impl<'a> Examiner<'a> {
     }
 
     fn passes(&self) -> Passes<'_> {
-        passes(self.subject, &self.names)
+        Passes::of(self.subject, &self.names)
     }
 
     fn bench(&self) -> Bench<'_> {
@@ -183,11 +183,6 @@ impl<'a> Examiner<'a> {
         let surveyed = explored.surveyed.clone();
         self.passes().ask(Study::Histories(neighbours::Subject { watched, surveyed, known: self.known.clone() }))
     }
-}
-
-fn passes<'a>(subject: &'a Subject<'_>, names: &'a Names) -> Passes<'a> {
-    let allocators = &subject.allocating.allocators;
-    Passes { folder: subject.recording.folder(), log: subject.log, names, allocators }
 }
 
 /// Memory that threads contend for: what they do there may belong together with what they do elsewhere.

@@ -35,9 +35,14 @@ impl Sequels {
         self.left.is_empty()
     }
 
-    /// Some translations have been forgotten.
+    /// Every translation has been forgotten.
     pub fn clear(&mut self) {
         self.hosts.clear();
+    }
+
+    /// Forgets the units that are no longer there.
+    pub fn retain(&mut self, is_there: impl Fn(u64) -> bool) {
+        self.hosts.retain(|_, host| is_there(*host));
     }
 
     pub fn are_told_now(&self) -> bool {
