@@ -95,7 +95,7 @@ impl World {
         self.cache.review_hot_paths(&code);
         self.cache.quieten_units(&code);
         self.cache.hush_bound_functions(&code);
-        if self.cache.begin_slice() {
+        if self.cache.begin_slice(&code) {
             self.cache.resume_hot_paths(&code);
         }
         self.guard_new_pages();

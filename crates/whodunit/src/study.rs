@@ -41,7 +41,9 @@ pub enum Study {
     Races { suspects: Option<Suspects>, surveyed: Surveyed, classes: races::Classes },
     /// Which memory threads contend for, whatever locks they hold, given which instructions may hand pointers and flags over; and which else may.
     SieveWithoutLocks { known: predict::Known, proposed: Option<Box<predict::Proposed>>, extent: predict::Extent },
-    /// Which of these instructions have to do with flags alone.
+    /// Which instructions may hand pointers and flags over, by the beginning of a run.
+    HandOvers(predict::Known),
+    /// Which of these do so.
     CheckHandOvers(HandOvers),
     /// What predictions have to look at.
     Explore { sieved: Box<Sieved>, known: predict::Known, extent: predict::Extent },
@@ -114,6 +116,10 @@ pub fn begin(study: Study, players: &[Player], recording: &Recording, log: u32) 
                 Some(chosen) => Studying::new(student, functions, Detail::Values).of(chosen).spared(sparing),
                 None => Studying::new(student, functions, Detail::Accesses).spared(sparing),
             })
+        }
+        Study::HandOvers(known) => {
+            let (student, sparing) = predict::beginning(known);
+            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
         }
         Study::CheckHandOvers(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);

@@ -57,12 +57,12 @@ impl Drop for Frame {
 
 #[derive(Default)]
 pub struct Runner {
-    /// Executions by site, since the thread's clock showed something.
+    /// Executions by site, since the thread's clock showed something; and those of calls.
     times: Vec<u64>,
+    calls: FxHashMap<u64, u64>,
     since: u64,
     /// Some executions were left out.
     has_gap: bool,
-    calls: FxHashMap<u64, u64>,
     pub frame: Option<Arc<Frame>>,
     pub locks: Vec<Held>,
     /// Both, if nothing has changed since somebody asked for them.
@@ -77,6 +77,7 @@ impl Runner {
     /// Counts from when the thread's clock shows this; not at all if that cannot be said.
     pub fn count_since(&mut self, clock: Option<u64>) {
         self.times.clear();
+        self.calls.clear();
         self.has_gap = clock.is_none();
         self.since = clock.unwrap_or(0);
     }
@@ -85,6 +86,11 @@ impl Runner {
     #[inline]
     pub fn count(&mut self, site: Site, pc: u64, kind: AccessKind) -> Place {
         let time = self.count_site(site, kind);
+        self.place(pc, time)
+    }
+
+    #[inline]
+    fn place(&self, pc: u64, time: u64) -> Place {
         Place { pc, time: if self.has_gap { 0 } else { time }, since: self.since }
     }
 
@@ -120,7 +126,8 @@ impl Runner {
 
     pub fn called(&mut self, site: u64, slot: u64, return_address: u64, is_own: bool) {
         self.circumstances = None;
-        let call = Place::new(site, self.count_calls(site, 1));
+        let time = self.count_calls(site, 1);
+        let call = self.place(site, time);
         // Stacks grow down: what lies at or below the new return address has been left.
         while let Some(frame) = self.frame.take() {
             if frame.slot > slot {

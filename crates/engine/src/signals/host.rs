@@ -165,7 +165,7 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
         // SAFETY: all synchronous signals carry an address.
         let address = unsafe { info.si_addr() } as u64;
         if observation::is_overrun(context, address) {
-            return make_room(engine, &mut world, context, observed, frame);
+            return make_room(engine, &mut world, context, step, frame);
         }
         if let Some(next) = world.cache.find_next(rip).filter(|_| observed.capturing) {
             frame.uc_mcontext.gregs[libc::REG_RIP as usize] = next as i64;
@@ -187,19 +187,23 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
     registers[libc::REG_EFL as usize] &= !0x100;
 }
 
-/// A record ran over the end of the buffer: empties it and lets the unit go on at its start.
+/// A record ran over the end of the buffer: empties it and lets the unit go on at its start. If that tells so much that some of it may be told enough, the thread
+/// stops at its next event.
 fn make_room(
     engine: &Engine,
     world: &mut World,
     context: &mut Context,
-    observed: Observed,
+    step: Step,
     frame: &mut libc::ucontext_t,
 ) {
-    let Some((pointer, _)) = observed.scratch else { return };
+    let Some((pointer, _)) = step.disturbance.observed.and_then(|observed| observed.scratch) else { return };
     let register = &mut frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize];
     engine.drain(world, context);
     observation::move_to_start(context, *register as u64);
     *register = context.trace_start as i64;
+    if world.cache.tellings.are_due() {
+        take_budget(context, Some(step), frame);
+    }
 }
 
 /// A fault in an observed unit: its record ends before the instruction that faulted.

@@ -9,7 +9,7 @@ use analysis::races::{Flags, HandOvers, Sieved, Suspects};
 
 /// Hand-overs are learnt from the first of so many parts of what a run does with threads, but from no fewer events than these; of a run with less than so many, from all of it.
 const PARTS: u64 = 32;
-const FEWEST_EVENTS: u64 = 192;
+const FEWEST_EVENTS: u64 = 96;
 const SHORT_RUN: u64 = 1024;
 
 /// Where the beginning of a run of so many events ends, which has a second thread from an event on; none if it is taken as a whole.
@@ -35,22 +35,29 @@ pub fn explored(passes: &Passes<'_>, known: &Known) -> Result<Explored, Trouble>
 /// show what is a pointer. Which flags are waited for is held against the whole run by the same replay that relies on it. A run in which it is otherwise is
 /// looked at once more.
 pub fn by_hand_overs(passes: &Passes<'_>, known: &Known, until: Option<u64>) -> Result<(Explored, Proposed), Trouble> {
-    let beginning: FirstFound = passes.ask_until(until, first_pass(known, None, Extent::Samples))?;
-    let is_whole = until.is_none();
-    let sieved = &beginning.sieved;
-    let is_settled = sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty);
-    if is_whole && is_settled {
-        return Ok((explored_in_part(passes, known, beginning)?, Proposed::default()));
-    }
-    // More is ordered with hand-overs, so what nobody contended for needs no other look.
-    let extent = if is_whole { Extent::of(sieved) } else { Extent::Samples };
-    let proposed = proposed(beginning.sieved.hand_overs, passes, until)?;
-    let found = sieve(passes, known, Some(proposed.clone()), extent)?;
-    if is_whole || proposed.is_right(&found) {
+    let Some(until) = until else { return of_short_run(passes, known) };
+    let candidates = passes.ask_until(Some(until), Study::HandOvers(known.clone()))?;
+    let proposed = proposed(candidates, passes, Some(until))?;
+    let found = sieve(passes, known, Some(proposed.clone()), Extent::Samples)?;
+    if proposed.is_right(&found) {
         return Ok((explored_in_part(passes, known, found)?, proposed));
     }
     let proposed = Proposed { trusted: found.trusted, ..proposed };
     let found = sieve(passes, known, Some(proposed.clone()), Extent::Samples)?;
+    Ok((explored_in_part(passes, known, found)?, proposed))
+}
+
+/// The same of a run that is its own beginning.
+fn of_short_run(passes: &Passes<'_>, known: &Known) -> Result<(Explored, Proposed), Trouble> {
+    let found = sieve(passes, known, None, Extent::Samples)?;
+    let sieved = &found.sieved;
+    if sieved.hand_overs.is_empty() || sieved.suspects.as_ref().is_some_and(Suspects::is_empty) {
+        return Ok((explored_in_part(passes, known, found)?, Proposed::default()));
+    }
+    // More is ordered with hand-overs, so what nobody contended for needs no other look.
+    let extent = Extent::of(sieved);
+    let proposed = proposed(found.sieved.hand_overs, passes, None)?;
+    let found = sieve(passes, known, Some(proposed.clone()), extent)?;
     Ok((explored_in_part(passes, known, found)?, proposed))
 }
 
@@ -82,11 +89,7 @@ fn sieve(
     proposed: Option<Proposed>,
     extent: Extent,
 ) -> Result<FirstFound, Trouble> {
-    passes.ask(first_pass(known, proposed, extent))
-}
-
-fn first_pass(known: &Known, proposed: Option<Proposed>, extent: Extent) -> Study {
-    Study::SieveWithoutLocks { known: known.clone(), proposed: proposed.map(Box::new), extent }
+    passes.ask(Study::SieveWithoutLocks { known: known.clone(), proposed: proposed.map(Box::new), extent })
 }
 
 fn explore(passes: &Passes<'_>, known: &Known, sieved: Sieved, extent: Extent) -> Result<Explored, Trouble> {
@@ -100,7 +103,7 @@ mod tests {
     #[test]
     fn a_beginning_is_counted_from_the_second_thread_on() {
         assert_eq!(beginning(1023, 100), None, "a short run is taken as a whole");
-        assert_eq!(beginning(1400, 100), Some(292));
+        assert_eq!(beginning(1400, 100), Some(196));
         assert_eq!(beginning(16_100, 100), Some(600), "a part of what comes with threads");
         assert_eq!(beginning(2000, 1900), None, "threads come late");
     }

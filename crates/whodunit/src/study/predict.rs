@@ -8,7 +8,7 @@ use analysis::predict::{
     Watching,
 };
 use analysis::races::sampling::samples;
-use analysis::races::{Flags, HandOvers, Sieved};
+use analysis::races::{Flags, HandOvers, Sieve, Sieved};
 use engine::{Chosen, Patience, Sparing, Wanted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -16,7 +16,9 @@ use std::collections::BTreeSet;
 /// So many strips are looked at where a piece of code is the first to come to them: 8 KB.
 const FEW_STRIPS: u32 = 16;
 /// So often it is looked at on strips that everybody is looked at on, and on others, before it is so now and then.
-const PATIENCE: [u32; 2] = [1 << 13, 1 << 11];
+const PATIENCE: [u32; 2] = [1 << 12, 1 << 10];
+/// The same at the beginning of a run: what is handed over there comes seldom.
+const LITTLE_PATIENCE: [u32; 2] = [1 << 10, 1 << 8];
 /// So often the detector is told what an instruction does, and each time that the run has become longer.
 const TELLINGS: [u32; 2] = [1 << 10, 1 << 8];
 /// What longer copies move is nothing that they look at.
@@ -86,6 +88,15 @@ impl Extent {
         let steady_code = classes.atomic_code.clone();
         Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code })
     }
+}
+
+/// Who may hand something over at the beginning of a run; and what has to be told.
+pub fn beginning(known: Known) -> (impl Student, Option<Sparing>) {
+    let Known { classes, libraries } = known;
+    let sparing = Extent::Samples.sparing(&classes, &BTreeSet::new());
+    let sparing = sparing.map(|sparing| Sparing { patience: Some(LITTLE_PATIENCE), ..sparing });
+    let sieve = predict::sieve(classes.classify(), libraries, MOST_MEMORY).sampling();
+    (Once::new(sieve, |sieve: Sieve| Reply::of(&sieve.into_sieved().hand_overs)), sparing)
 }
 
 /// With these hand-overs, or to look for some; and what has to be told, and of which instructions the values.

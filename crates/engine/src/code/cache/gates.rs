@@ -5,6 +5,7 @@
 
 use super::CodeCache;
 use crate::code::assembler::Assembler;
+use crate::code::path::GuestCode;
 use crate::code::translate::CLOSED_GATE;
 
 /// Gates are open for so many slices of the clock at a time.
@@ -43,12 +44,12 @@ fn are_open_in(slice: u64) -> bool {
 
 impl CodeCache {
     /// Another slice of the clock begins. Tells whether what is told is no longer the same.
-    pub fn begin_slice(&mut self) -> bool {
+    pub fn begin_slice(&mut self, code: &dyn GuestCode) -> bool {
         self.gates.slices += 1;
         let are_open = are_open_in(self.gates.slices);
         let is_change = std::mem::replace(&mut self.gates.are_open, are_open) != are_open;
         self.review_sequels(self.gates.slices, is_change.then_some(are_open));
-        let is_told_change = self.review_tellings(is_change && are_open);
+        let is_told_change = self.review_tellings(code, is_change && are_open);
         if !is_change {
             return is_told_change;
         }

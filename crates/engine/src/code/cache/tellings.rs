@@ -8,6 +8,7 @@
 
 use super::CodeCache;
 use crate::code::observe::{Catalogue, Patience};
+use crate::code::path::GuestCode;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,6 +88,11 @@ impl Tellings {
         }
     }
 
+    /// Whether so much was written that it is worth looking through.
+    pub fn are_due(&self) -> bool {
+        self.n_written >= FEWEST_RECORDS
+    }
+
     /// Adds up what was written, by the instructions that told it.
     fn add_up(&mut self, catalogue: &Catalogue, chosen: &BTreeSet<u64>) {
         self.n_written = 0;
@@ -127,13 +133,13 @@ impl Tellings {
 impl CodeCache {
     /// Another slice of the clock begins: instructions that have been told often enough are hushed. Where gates have just been opened, all are told again.
     /// Tells whether anything has changed.
-    pub fn review_tellings(&mut self, are_gates_opened: bool) -> bool {
+    pub fn review_tellings(&mut self, code: &dyn GuestCode, are_gates_opened: bool) -> bool {
         let (Some(_), Some(chosen), Some(catalogue)) = (&self.tellings.patience, &self.chosen, &self.catalogue) else {
             return false;
         };
-        let changed = if are_gates_opened {
+        let mut changed = if are_gates_opened {
             self.tellings.wake()
-        } else if self.tellings.n_written >= FEWEST_RECORDS {
+        } else if self.tellings.are_due() {
             self.tellings.add_up(catalogue, &chosen.instructions);
             let weary = self.tellings.weary();
             self.tellings.hushed.extend(&weary);
@@ -145,6 +151,11 @@ impl CodeCache {
             return false;
         }
         self.tellings.changes += 1;
+        // Nor are calls of functions that have nothing to tell any longer.
+        changed.extend(match self.wishes() {
+            Some(wishes) if !are_gates_opened => self.quiet.hush(code, wishes),
+            _ => self.quiet.wake(),
+        });
         self.drop_units_with(&changed);
         true
     }

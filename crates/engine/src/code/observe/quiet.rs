@@ -6,14 +6,14 @@
 //!
 //! Functions of libraries are called through a pointer that the loader binds, often only when they are first called. So the pointers that
 //! functions jump through at fixed places are read, and read again from time to time: a function that turns out to be quiet when it has been bound is so from
-//! then on.
+//! then on. One in which all that is chosen is hushed is quiet for as long as that is so.
 
 use super::wishes::Wishes;
 use crate::code::path::{GuestCode, decode_at, is_system_call};
 use iced_x86::{FlowControl, Instruction};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longer functions are not looked through.
 const MOST_INSTRUCTIONS: usize = 1024;
@@ -25,27 +25,37 @@ pub struct QuietFunctions(RefCell<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// Whether the function at an entry is quiet.
-    functions: FxHashMap<u64, bool>,
+    /// Functions by their entries.
+    functions: FxHashMap<u64, Function>,
+    /// The instructions that call them.
+    callers: FxHashMap<u64, BTreeSet<u64>>,
     /// Where quiet functions return.
     returns: FxHashSet<u64>,
-    /// What is not quiet, but may be when it has been bound, by its entry.
-    unbound: BTreeMap<u64, Unbound>,
+    /// The pointers that functions jump through which are not quiet, but may be when they have been bound; and what these were.
+    unbound: BTreeMap<u64, Vec<(u64, Option<u64>)>>,
 }
 
-/// A function that jumps through pointers.
-#[derive(Default)]
-struct Unbound {
-    /// Where these are, and what they were.
-    pointers: Vec<(u64, Option<u64>)>,
-    /// The instructions that call it.
-    callers: Vec<u64>,
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Function {
+    Quiet(Quiet),
+    Heard(Reason),
 }
 
-impl Unbound {
-    fn has_changed(&self, code: &dyn GuestCode) -> bool {
-        self.pointers.iter().any(|(at, pointer)| code.pointer(*at) != *pointer)
-    }
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+struct Quiet {
+    returns: Vec<u64>,
+    /// As long as instructions that are hushed remain so.
+    for_now: bool,
+}
+
+/// Why a function is heard of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reason {
+    /// It has this chosen instruction.
+    Chosen(u64),
+    /// It calls this function.
+    Calls(u64),
+    Other,
 }
 
 impl QuietFunctions {
@@ -53,37 +63,57 @@ impl QuietFunctions {
     pub fn meet(&self, code: &dyn GuestCode, wishes: Wishes<'_>, instruction: &Instruction) {
         let Some(entry) = called(instruction) else { return };
         let mut known = self.0.borrow_mut();
-        if !known.look_through(code, wishes, entry, MOST_CALLS)
-            && let Some(unbound) = known.unbound.get_mut(&entry)
-        {
-            unbound.callers.push(instruction.ip());
-        }
+        known.look_through(code, wishes, entry, MOST_CALLS);
+        known.callers.entry(entry).or_default().insert(instruction.ip());
     }
 
     /// Looks once more at functions that have been bound. Gives the calls and returns that are no longer told.
     pub fn bind(&self, code: &dyn GuestCode, wishes: Wishes<'_>) -> Vec<u64> {
         let mut known = self.0.borrow_mut();
-        let has_changed = |(_, unbound): &(&u64, &Unbound)| unbound.has_changed(code);
-        let bound: Vec<u64> = known.unbound.iter().filter(has_changed).map(|(entry, _)| *entry).collect();
+        let has_changed = |pointers: &[(u64, Option<u64>)]| pointers.iter().any(|(at, old)| code.pointer(*at) != *old);
+        let bound = known.unbound.iter().filter(|(_, pointers)| has_changed(pointers));
+        let bound: Vec<u64> = bound.map(|(entry, _)| *entry).collect();
         if !bound.is_empty() {
             // What calls them may be quiet as well.
-            known.functions.retain(|_, is_quiet| *is_quiet);
+            known.functions.retain(|_, function| matches!(function, Function::Quiet(_)));
         }
+        bound.into_iter().flat_map(|entry| known.look_again(code, wishes, entry)).collect()
+    }
+
+    /// Some instructions have been hushed. Gives the calls and returns that are no longer told.
+    pub fn hush(&self, code: &dyn GuestCode, wishes: Wishes<'_>) -> Vec<u64> {
+        let mut known = self.0.borrow_mut();
         let mut hushed = Vec::new();
-        for entry in bound {
-            if let Some(returns) = known.look_anew(code, wishes, entry, MOST_CALLS) {
-                let unbound = known.unbound.remove(&entry).unwrap_or_default();
-                hushed.extend(unbound.callers.into_iter().chain(returns));
+        loop {
+            let no_longer = known.heard_for_no_reason(wishes);
+            if no_longer.is_empty() {
+                return hushed;
             }
+            hushed.extend(no_longer.into_iter().flat_map(|entry| known.look_again(code, wishes, entry)));
         }
-        hushed
+    }
+
+    /// All instructions are told again. Gives the calls and returns that are, too.
+    pub fn wake(&self) -> Vec<u64> {
+        let mut known = self.0.borrow_mut();
+        let Known { functions, callers, returns, .. } = &mut *known;
+        let mut woken = Vec::new();
+        functions.retain(|entry, function| match function {
+            Function::Quiet(Quiet { returns, for_now: true }) => {
+                woken.extend(callers.get(entry).into_iter().flatten().chain(returns.iter()));
+                false
+            }
+            _ => true,
+        });
+        *returns = functions.values().flat_map(Function::returns).copied().collect();
+        woken
     }
 
     /// Whether an instruction calls a quiet function, or returns from one.
     pub fn concern(&self, instruction: &Instruction) -> bool {
         let known = self.0.borrow();
         match called(instruction) {
-            Some(entry) => known.functions.get(&entry) == Some(&true),
+            Some(entry) => matches!(known.functions.get(&entry), Some(Function::Quiet(_))),
             None => known.returns.contains(&instruction.ip()),
         }
     }
@@ -99,51 +129,81 @@ fn called(instruction: &Instruction) -> Option<u64> {
     instruction.is_call_near().then(|| instruction.near_branch_target())
 }
 
+impl Function {
+    fn returns(&self) -> &[u64] {
+        match self {
+            Function::Quiet(quiet) => &quiet.returns,
+            Function::Heard(_) => &[],
+        }
+    }
+}
+
 impl Known {
-    fn look_through(&mut self, code: &dyn GuestCode, wishes: Wishes<'_>, entry: u64, most_calls: usize) -> bool {
-        if let Some(&is_quiet) = self.functions.get(&entry) {
-            return is_quiet;
-        }
-        self.look_anew(code, wishes, entry, most_calls).is_some()
+    /// Functions whose reason to be heard of is none any longer, in order.
+    fn heard_for_no_reason(&self, wishes: Wishes<'_>) -> BTreeSet<u64> {
+        let is_over = |function: &Function| match function {
+            Function::Heard(Reason::Chosen(pc)) => wishes.hushes(*pc),
+            Function::Heard(Reason::Calls(entry)) => matches!(self.functions.get(entry), Some(Function::Quiet(_))),
+            _ => false,
+        };
+        self.functions.iter().filter(|(_, function)| is_over(function)).map(|(entry, _)| *entry).collect()
     }
 
-    /// Where a function returns, if it is quiet.
-    fn look_anew(
-        &mut self,
-        code: &dyn GuestCode,
-        wishes: Wishes<'_>,
-        entry: u64,
-        most_calls: usize,
-    ) -> Option<Vec<u64>> {
+    /// Looks once more at a function that was heard of. Gives its calls and returns, if it is no longer.
+    fn look_again(&mut self, code: &dyn GuestCode, wishes: Wishes<'_>, entry: u64) -> Vec<u64> {
+        match self.look_anew(code, wishes, entry, MOST_CALLS) {
+            Function::Quiet(quiet) => {
+                self.unbound.remove(&entry);
+                self.callers.get(&entry).into_iter().flatten().copied().chain(quiet.returns).collect()
+            }
+            Function::Heard(_) => Vec::new(),
+        }
+    }
+
+    fn look_through(&mut self, code: &dyn GuestCode, wishes: Wishes<'_>, entry: u64, most_calls: usize) -> Function {
+        match self.functions.get(&entry) {
+            Some(function) => function.clone(),
+            None => self.look_anew(code, wishes, entry, most_calls),
+        }
+    }
+
+    fn look_anew(&mut self, code: &dyn GuestCode, wishes: Wishes<'_>, entry: u64, most_calls: usize) -> Function {
         // One that calls itself is taken for one that is heard of.
-        self.functions.insert(entry, false);
+        self.functions.insert(entry, Function::Heard(Reason::Other));
         let mut pointers = Vec::new();
-        let returns = self.returns_of(code, wishes, entry, most_calls, &mut pointers);
-        self.functions.insert(entry, returns.is_some());
-        self.returns.extend(returns.iter().flatten());
-        if returns.is_none() && !pointers.is_empty() {
-            self.unbound.entry(entry).or_default().pointers = pointers;
+        let function = match self.ways_through(code, wishes, entry, most_calls, &mut pointers) {
+            Ok(quiet) => Function::Quiet(quiet),
+            Err(reason) => Function::Heard(reason),
+        };
+        self.functions.insert(entry, function.clone());
+        self.returns.extend(function.returns());
+        if matches!(function, Function::Heard(_)) && !pointers.is_empty() {
+            self.unbound.insert(entry, pointers);
         }
-        returns
+        function
     }
 
-    /// Where a quiet function returns, and the pointers that it jumps through. Nothing if it is not quiet.
-    fn returns_of(
+    /// Follows all ways through a function, as long as it is quiet, and the pointers that it jumps through.
+    fn ways_through(
         &mut self,
         code: &dyn GuestCode,
         wishes: Wishes<'_>,
         entry: u64,
         most_calls: usize,
         pointers: &mut Vec<(u64, Option<u64>)>,
-    ) -> Option<Vec<u64>> {
-        let (mut ways, mut seen, mut returns) = (vec![entry], FxHashSet::default(), Vec::new());
+    ) -> Result<Quiet, Reason> {
+        let (mut ways, mut seen, mut quiet) = (vec![entry], FxHashSet::default(), Quiet::default());
         while let Some(pc) = ways.pop() {
             if !seen.insert(pc) {
                 continue;
             }
-            let instruction = decode_at(code, pc).ok()?;
+            let instruction = decode_at(code, pc).map_err(|_| Reason::Other)?;
             if seen.len() > MOST_INSTRUCTIONS || is_heard(wishes, &instruction) {
-                return None;
+                return Err(Reason::Other);
+            }
+            if wishes.chosen.is_none_or(|chosen| chosen.instructions.contains(&pc)) {
+                wishes.hushes(pc).then_some(()).ok_or(Reason::Chosen(pc))?;
+                quiet.for_now = true;
             }
             let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
             match instruction.flow_control() {
@@ -154,26 +214,26 @@ impl Known {
                     let at = instruction.ip_rel_memory_address();
                     let pointer = code.pointer(at);
                     pointers.push((at, pointer));
-                    ways.push(pointer?);
+                    ways.push(pointer.ok_or(Reason::Other)?);
                 }
-                FlowControl::Return => returns.push(pc),
+                FlowControl::Return => quiet.returns.push(pc),
                 FlowControl::Call if called(&instruction).is_some() && most_calls > 0 => {
-                    self.look_through(code, wishes, target, most_calls - 1).then(|| ways.push(next))?;
+                    match self.look_through(code, wishes, target, most_calls - 1) {
+                        Function::Quiet(called) => quiet.for_now |= called.for_now,
+                        Function::Heard(_) => return Err(Reason::Calls(target)),
+                    }
+                    ways.push(next);
                 }
-                _ => return None,
+                _ => return Err(Reason::Other),
             }
         }
-        Some(returns)
+        Ok(quiet)
     }
 }
 
-/// Whether something is told of an instruction, besides calls.
+/// Whether something is told of an instruction, besides where it goes.
 fn is_heard(wishes: Wishes<'_>, instruction: &Instruction) -> bool {
-    let is_chosen = wishes.chosen.is_none_or(|chosen| chosen.instructions.contains(&instruction.ip()));
-    is_chosen
-        || wishes.marks.contains_key(&instruction.ip())
-        || wishes.moves_fs_base(instruction)
-        || is_system_call(instruction)
+    wishes.marks.contains_key(&instruction.ip()) || wishes.moves_fs_base(instruction) || is_system_call(instruction)
 }
 
 #[cfg(test)]
@@ -233,6 +293,27 @@ mod tests {
         assert_eq!(quiet(&chosen(&[]), &marked), ([false, false, false], false), "a call means something");
         let heard = Chosen { spares_calls: false, ..chosen(&[]) };
         assert_eq!(quiet(&heard, &unmarked), ([false, false, false], false), "nobody asked for it");
+    }
+
+    #[test]
+    fn functions_are_quiet_while_what_is_chosen_in_them_is_hushed() {
+        let others = Wanted { targets: true, ..Wanted::COUNTS };
+        let chosen = Chosen { instructions: [LEAF, LEAF + 3].into(), others, spares_calls: true, ..Chosen::default() };
+        let (code, marks, quiet) = (code(), Marks::new(), QuietFunctions::default());
+        let calls = [START, START + 5].map(|at| decode_at(&code, at).expect("a call"));
+        let told = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
+        calls.iter().for_each(|call| told.meet(&code, call));
+        let [one, both] = [BTreeSet::from([LEAF]), BTreeSet::from([LEAF, LEAF + 3])];
+        let hushing = |hushed| Wishes { hushed: Some(hushed), ..told };
+        assert!(quiet.hush(&code, hushing(&one)).is_empty(), "one is still told");
+        let leaf = [START, LEAF + 8];
+        let caller = [START + 5, CALLER + 5];
+        assert_eq!(quiet.hush(&code, hushing(&both)), [leaf, caller].concat(), "and so is what calls it");
+        assert!(calls.iter().all(|call| quiet.concern(call)));
+        assert_eq!(BTreeSet::from_iter(quiet.wake()), BTreeSet::from_iter([leaf, caller].concat()));
+        assert!(!calls.iter().any(|call| quiet.concern(call)), "everything is told again");
+        calls.iter().for_each(|call| told.meet(&code, call));
+        assert!(!calls.iter().any(|call| quiet.concern(call)) && quiet.wake().is_empty());
     }
 
     #[test]

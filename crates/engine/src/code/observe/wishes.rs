@@ -29,20 +29,21 @@ impl<'a> Wishes<'a> {
             Some(chosen) if !self.are_of(chosen, instruction) => {
                 let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
                 let targets = chosen.others.targets && is_call && !self.quiet.concern(instruction);
-                let addresses = chosen.others.addresses || self.tells_all && !self.hushes(instruction);
+                let addresses = chosen.others.addresses || self.tells_all && !self.hushes(instruction.ip());
                 Wanted { targets, addresses, ..chosen.others }
             }
             _ => self.wanted,
         }
     }
 
-    fn hushes(&self, instruction: &Instruction) -> bool {
-        self.hushed.is_some_and(|hushed| hushed.contains(&instruction.ip()))
+    /// Whether a chosen instruction is not told just now.
+    pub fn hushes(&self, pc: u64) -> bool {
+        self.hushed.is_some_and(|hushed| hushed.contains(&pc))
     }
 
     /// Whether an instruction is chosen, and told just now.
     fn are_of(&self, chosen: &Chosen, instruction: &Instruction) -> bool {
-        chosen.instructions.contains(&instruction.ip()) && !self.hushes(instruction)
+        chosen.instructions.contains(&instruction.ip()) && !self.hushes(instruction.ip())
     }
 
     /// An instruction is about to be translated: whether the function that it calls is quiet is found out first.

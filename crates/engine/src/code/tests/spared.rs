@@ -201,7 +201,7 @@ fn gates_lead_where_everything_is_told() {
         let some = told(&mut machine, &mut cache, &trial, AT_ONCE, &what);
         let mut when = |are_open: bool| {
             while cache.are_gates_open() != are_open {
-                cache.begin_slice();
+                cache.begin_slice(&trial.code);
             }
             told_once(&mut machine, &mut cache, &trial, AT_ONCE, &what)
         };

@@ -60,11 +60,11 @@ fn chosen_instructions_are_told_for_a_while_and_again_later() {
                 break;
             }
             subject.check(&mut machine, &mut cache);
-            cache.review_tellings(false);
+            cache.review_tellings(&trial.code, false);
         }
         last += subject.check(&mut machine, &mut cache);
         assert!(cache.tellings.hushed().is_disjoint(&steady));
-        cache.review_tellings(true);
+        cache.review_tellings(&trial.code, true);
         assert!(cache.tellings.hushed().is_empty());
         again += subject.check(&mut machine, &mut cache);
     }
