@@ -27,7 +27,7 @@ struct Whole {
 pub struct Tellings {
     patience: Option<Patience>,
     /// How often records were written since they were last looked through, by their numbers.
-    written: FxHashMap<u64, u32>,
+    written: Vec<u32>,
     n_written: u64,
     /// How often instructions have been told since they were last hushed.
     told: FxHashMap<u64, u32>,
@@ -56,7 +56,11 @@ impl Tellings {
             return;
         }
         while let Some(&number) = words.first() {
-            *self.written.entry(number).or_default() += 1;
+            let index = number as usize;
+            if self.written.len() <= index {
+                self.written.resize(index + 1, 0);
+            }
+            self.written[index] += 1;
             self.n_written += 1;
             words = &words[usize::from(catalogue.record(number).words)..];
         }
@@ -96,9 +100,10 @@ impl Tellings {
     /// Adds up what was written, by the instructions that told it.
     fn add_up(&mut self, catalogue: &Catalogue, chosen: &BTreeSet<u64>) {
         self.n_written = 0;
-        for (number, times) in self.written.drain() {
-            let record = catalogue.record(number);
-            if record.retracts {
+        for (number, written) in self.written.iter_mut().enumerate() {
+            let times = std::mem::take(written);
+            let record = catalogue.record(number as u64);
+            if times == 0 || record.retracts {
                 continue;
             }
             let unit = catalogue.unit(record.unit);
