@@ -79,7 +79,7 @@ impl Task {
             Task::Study { study, players } => {
                 let players = players.unwrap_or_else(|| functions::players_of(recording, log));
                 study::begin(study, &players, recording, log)
-            },
+            }
         }
     }
 }

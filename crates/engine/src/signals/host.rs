@@ -189,13 +189,7 @@ fn on_fault(context: &mut Context, signal: i32, info: &libc::siginfo_t, frame: &
 
 /// A record ran over the end of the buffer: empties it and lets the unit go on at its start. If that tells so much that some of it may be told enough, the thread
 /// stops at its next event.
-fn make_room(
-    engine: &Engine,
-    world: &mut World,
-    context: &mut Context,
-    step: Step,
-    frame: &mut libc::ucontext_t,
-) {
+fn make_room(engine: &Engine, world: &mut World, context: &mut Context, step: Step, frame: &mut libc::ucontext_t) {
     let Some((pointer, _)) = step.disturbance.observed.and_then(|observed| observed.scratch) else { return };
     let register = &mut frame.uc_mcontext.gregs[FRAME_REGISTERS[pointer as usize] as usize];
     engine.drain(world, context);
