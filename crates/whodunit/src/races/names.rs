@@ -79,6 +79,10 @@ impl Names {
     }
 
     fn is_atomic_operation(&self, pc: u64) -> bool {
+        // Those of the C library are macros, and its debug information takes long to read.
+        if self.is_in_c_library(pc) {
+            return false;
+        }
         let frames = self.naming.borrow_mut().site(pc);
         // Inlined functions, and the one that they are inlined into.
         let own = frames.iter().position(|frame| !frame.inlined).map_or(frames.len(), |last| last + 1);
