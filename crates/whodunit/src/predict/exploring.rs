@@ -105,6 +105,6 @@ mod tests {
         assert_eq!(beginning(1023, 100), None, "a short run is taken as a whole");
         assert_eq!(beginning(1400, 100), Some(196));
         assert_eq!(beginning(16_100, 100), Some(600), "a part of what comes with threads");
-        assert_eq!(beginning(2000, 1900), None, "threads come late");
+        assert_eq!(beginning(2000, 1950), None, "threads come late");
     }
 }
