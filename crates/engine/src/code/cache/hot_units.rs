@@ -2,7 +2,7 @@
 
 use super::{CodeCache, PAGE};
 use crate::code::assembler::Assembler;
-use crate::code::events::{self, Placement};
+use crate::code::events;
 use crate::code::hot::{Beginning, Follower, Next};
 use crate::code::memory::RegionName;
 use crate::code::observe::sparing::Spared;
@@ -48,8 +48,8 @@ impl CodeCache {
         let tells = |instruction: &Instruction| {
             self.wishes().is_some_and(|wishes| self.tells_always(wishes, std::slice::from_ref(instruction)))
         };
-        let is_elsewhere = |pc: u64| pc != head && self.entry(pc).is_some();
-        Path::follow(code, head, self.limits, is_elsewhere, |instruction| !tells(instruction)).into_loop()
+        let is_known = |pc: u64| self.entry(pc).is_some();
+        Path::follow(code, head, self.limits, is_known, |instruction| !tells(instruction)).into_loop()
     }
 
     /// The count of how often the unit of a path at `head` is run before it is one that tells now and then, if it becomes one.
@@ -79,7 +79,8 @@ impl CodeCache {
             // The unit may have been dropped, and its code with it.
             let is_there = self.entry(head).is_some() && !path.instructions.is_empty();
             if is_there && !self.stops_within(&path) {
-                self.add_quiet_path(code, &path);
+                // Nobody has been seen to take it: unless it is a loop, it may be left anywhere.
+                self.add_path(code, &path, path.is_loop());
             }
         }
     }
@@ -158,28 +159,23 @@ impl CodeCache {
 
     /// Translates a hot path and makes everything that goes to its head go there.
     pub fn add_hot_path(&mut self, code: &dyn GuestCode, path: &Path) {
-        let placements = events::place_in_groups(code, &path.repeated().instructions);
-        self.add_path(code, path, &placements);
+        self.add_path(code, path, true);
     }
 
-    /// The same with a path that nobody has been seen to take: one that is no loop may be left anywhere, so its events are counted one by one.
-    fn add_quiet_path(&mut self, code: &dyn GuestCode, path: &Path) {
-        if path.is_loop() {
-            return self.add_hot_path(code, path);
-        }
-        let placements = events::place(code, &path.instructions, &self.points);
-        self.add_path(code, path, &placements);
-    }
-
-    fn add_path(&mut self, code: &dyn GuestCode, path: &Path, placements: &[Placement]) {
+    /// The same with one that counts its events one by one, if it is not to count ahead.
+    fn add_path(&mut self, code: &dyn GuestCode, path: &Path, counts_ahead: bool) {
         self.make_room();
         let aside = self.telling_head(code, path);
         self.memory.align(RegionName::Hot, 16);
         let head = path.instructions[0].ip();
         let old = self.entries.get(&head).copied();
         let repeated = path.repeated();
+        let placements = match counts_ahead {
+            true => events::place_in_groups(code, &repeated.instructions),
+            false => events::place(code, &repeated.instructions, &self.points),
+        };
         let (_, guards) =
-            self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, placements, aside.is_some()));
+            self.emit(|cache, asm| translate::hot(cache, asm, code, &repeated, &placements, aside.is_some()));
         if let (Some(old), Some(new)) = (old, self.entry(head)) {
             let mut asm = Assembler::new(old);
             asm.jump(new);

@@ -156,10 +156,10 @@ impl CodeCache {
             return false;
         }
         self.tellings.changes += 1;
-        // Nor are calls of functions that have nothing to tell any longer.
-        changed.extend(match self.wishes() {
-            Some(wishes) if !are_gates_opened => self.quiet.hush(code, wishes),
-            _ => self.quiet.wake(),
+        // Calls are told of functions that have something to tell, so they change with it.
+        changed.extend(match self.wishes().filter(|_| !are_gates_opened) {
+            Some(wishes) => self.quiet.hush(code, wishes),
+            None => self.quiet.wake(),
         });
         self.drop_units_with(&changed);
         true

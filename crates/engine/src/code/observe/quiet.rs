@@ -202,7 +202,9 @@ impl Known {
                 return Err(Reason::Other);
             }
             if wishes.chosen.is_none_or(|chosen| chosen.instructions.contains(&pc)) {
-                wishes.hushes(pc).then_some(()).ok_or(Reason::Chosen(pc))?;
+                if !wishes.hushes(pc) {
+                    return Err(Reason::Chosen(pc));
+                }
                 quiet.for_now = true;
             }
             let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
