@@ -18,7 +18,7 @@ use crate::code::observe::quiet::QuietFunctions;
 use crate::code::observe::sparing::{Spared, Sparing};
 use crate::code::observe::wishes::Wishes;
 use crate::code::observe::{Catalogue, Chosen, Marks, Wanted};
-use crate::code::path::{GuestCode, Limits, Path};
+use crate::code::path::{GuestCode, Limits, Path, decode_at};
 use crate::code::points::Points;
 use crate::code::stubs::Stubs;
 use crate::code::translate::{self, Output};
@@ -29,7 +29,7 @@ use crate::processor::features::Beyond;
 use crate::signals::frame::XState;
 use gates::Gates;
 use hot_units::ToldForAWhile;
-use iced_x86::{Encoder, InstructionInfoFactory};
+use iced_x86::{Encoder, FlowControl, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
 use sequels::Sequels;
 use std::collections::{BTreeMap, BTreeSet};
@@ -585,15 +585,20 @@ impl CodeCache {
         self.drop_units(units);
     }
 
-    /// Drops every unit that has one of these instructions.
-    fn drop_units_with(&mut self, instructions: &BTreeSet<u64>) {
+    /// Drops every unit that has one of these instructions, and those that end right before such a unit: together they may make one.
+    fn drop_units_with(&mut self, code: &dyn GuestCode, instructions: &BTreeSet<u64>) {
         let pages: BTreeSet<u64> = instructions.iter().map(|pc| pc / PAGE).collect();
         let units: BTreeSet<u32> = pages.iter().filter_map(|page| self.pages.get(page)).flatten().copied().collect();
-        let has_one = |unit: &u32| {
-            let unit = &self.units[*unit as usize];
-            unit.live && self.steps[unit.steps.clone()].iter().any(|step| instructions.contains(&step.pc))
+        let steps = |unit: u32| &self.steps[self.units[unit as usize].steps.clone()];
+        let is_live = |unit: &u32| self.units[*unit as usize].live;
+        let has_one = |unit: &u32| steps(*unit).iter().any(|step| instructions.contains(&step.pc));
+        let (mut dropped, others): (Vec<u32>, Vec<u32>) = units.into_iter().filter(is_live).partition(has_one);
+        let heads: BTreeSet<u64> = dropped.iter().filter_map(|unit| steps(*unit).first()).map(|step| step.pc).collect();
+        let runs_into_one = |unit: &u32| {
+            let last = steps(*unit).last().and_then(|step| decode_at(code, step.pc).ok());
+            last.is_some_and(|last| last.flow_control() == FlowControl::Next && heads.contains(&last.next_ip()))
         };
-        let dropped: Vec<u32> = units.into_iter().filter(has_one).collect();
+        dropped.extend(others.into_iter().filter(runs_into_one));
         self.resting_paths.extend(self.hot_paths.take_through(instructions));
         self.drop_units(dropped);
     }

@@ -18,6 +18,7 @@ pub mod wishes;
 use guest::instruction::{self, memory_used, repeats};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, UsedMemory};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// What somebody wants to know of a run beyond which instructions were executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,6 +49,8 @@ pub struct Chosen {
     pub others: Wanted,
     /// Calls of [functions in which nothing is told](quiet) are not wanted.
     pub spares_calls: bool,
+    /// Within each of these stretches of code, calls are not wanted, nor are returns: only those are that lead in or out.
+    pub inner: Vec<Range<u64>>,
     /// Right behind these, where all accesses go is told [for a while](crate::code::cache::CodeCache::begin_sequel), the first times that they come.
     pub sequels: BTreeSet<u64>,
     /// Of a repeated instruction that comes to more bytes than these, no values are wanted.

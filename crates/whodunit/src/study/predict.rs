@@ -147,12 +147,13 @@ pub fn predict(subject: Subject) -> (impl Student, Chosen) {
     let instructions = explored.contended.instructions.clone();
     let others = Wanted { targets: true, ..Wanted::COUNTS };
     let patience = patience(&explored, &handed.candidates, &classes);
+    let inner = libraries.clone();
     let detector = Detector::new(explored, classes.classify(), libraries).trusting(handed.trusted);
     let watching = Watching::new(detector.by(method).watching(watched), instructions.clone());
     let student = Once::new(watching, |watching: Watching| Reply::of(&watching.into_predicted()));
     let sequels = instructions.clone();
     let longest_value = Some(LONGEST_VALUE);
-    (student, Chosen { instructions, others, spares_calls: true, sequels, longest_value, patience })
+    (student, Chosen { instructions, others, spares_calls: true, inner, sequels, longest_value, patience })
 }
 
 /// How often instructions are told; those that order others always. Which instructions wait in loops is not known, so where there are some, everything is told.

@@ -48,7 +48,7 @@ impl CodeCache {
         self.gates.slices += 1;
         let are_open = are_open_in(self.gates.slices);
         let is_change = std::mem::replace(&mut self.gates.are_open, are_open) != are_open;
-        self.review_sequels(self.gates.slices, is_change.then_some(are_open));
+        self.review_sequels(code, self.gates.slices, is_change.then_some(are_open));
         let is_told_change = self.review_tellings(code, is_change && are_open);
         if !is_change {
             return is_told_change;

@@ -110,7 +110,7 @@ impl CodeCache {
     /// is read changes less than who reads it. Units that ended before instructions whose
     /// sequel is told no longer are made anew in one piece when gates are closed, and before gates are ever opened, each time that the run has become twice as long: more often, that would
     /// cost more than it saves.
-    pub fn review_sequels(&mut self, slice: u64, gates: Option<bool>) {
+    pub fn review_sequels(&mut self, code: &dyn GuestCode, slice: u64, gates: Option<bool>) {
         let changed = match gates {
             Some(true) if slice.ilog2().is_multiple_of(2) => self.sequels.renew(),
             Some(true) => return,
@@ -118,6 +118,6 @@ impl CodeCache {
             None if slice < FIRST && slice.is_power_of_two() => self.sequels.take_told(),
             None => return,
         };
-        self.drop_units_with(&changed);
+        self.drop_units_with(code, &changed);
     }
 }

@@ -161,7 +161,7 @@ impl CodeCache {
             Some(wishes) => self.quiet.hush(code, wishes),
             None => self.quiet.wake(),
         });
-        self.drop_units_with(&changed);
+        self.drop_units_with(code, &changed);
         true
     }
 }

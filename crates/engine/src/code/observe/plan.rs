@@ -10,6 +10,7 @@ use super::{
 use crate::context::{RDI, RSI};
 use guest::instruction::{RegisterSet, register_number, registers_used, repeats};
 use iced_x86::{CodeSize, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register, UsedMemory};
+use std::ops::Range;
 
 /// What the unit stores into its record: one word, or as many as a value in memory fills.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +90,18 @@ pub struct Plan {
     pub facts: UnitFacts,
     /// The path is one instruction that the engine has to run by itself.
     pub needs_engine: bool,
+    /// Nothing is told but where the last instruction goes, and that only if it leaves some code.
+    pub leaving: Option<Leaving>,
+}
+
+/// A call or return that is told if it leaves this code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leaving {
+    /// Index of the instruction in its unit.
+    pub instruction: u16,
+    /// Where it goes.
+    pub word: u16,
+    pub code: Range<u64>,
 }
 
 /// A base whose value is in a word already.
@@ -154,12 +167,29 @@ impl Plan {
             (free.next().expect("paths leave two registers"), free.next().expect("paths leave two registers"));
         let needs_engine = path.first().is_some_and(|first| needs_engine(factory, first, wishes.of(first)));
         let mut planner = Planner { wishes, wanted: wishes.wanted, known: Vec::new(), words: 1 };
-        let mut plan =
-            Plan { scratch, before: Vec::new(), after: Vec::new(), facts: UnitFacts::default(), needs_engine };
+        let (before, after, facts) = (Vec::new(), Vec::new(), UnitFacts::default());
+        let mut plan = Plan { scratch, before, after, facts, needs_engine, leaving: None };
         for (index, instruction) in path.iter().enumerate() {
             planner.instruction(factory, &mut plan, index, instruction);
         }
+        plan.leaving = plan.facts.leaving(wishes);
         plan
+    }
+}
+
+impl UnitFacts {
+    /// The call or return that is all there is to tell, and is worth it only if it leaves the code around it.
+    fn leaving(&self, wishes: Wishes<'_>) -> Option<Leaving> {
+        let &[instruction] = &self.telling[..] else { return None };
+        let site = self.sites.get(usize::from(instruction))?;
+        let is_chosen = wishes.chosen?.instructions.contains(&site.pc);
+        let is_bare = !self.repeats && site.mark.is_none() && site.fs_base.is_none();
+        match site.target {
+            Target::Word(word) if is_bare && !is_chosen && !wishes.tells_all => {
+                wishes.code_around(site.pc).map(|code| Leaving { instruction, word, code: code.clone() })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Chosen, Marks, SiteKind, Wanted, memory_used, site_kind};
 use crate::code::path::GuestCode;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// What is to be written down of which instructions.
 #[derive(Clone, Copy)]
@@ -19,6 +20,18 @@ pub struct Wishes<'a> {
     pub hushed: Option<&'a BTreeSet<u64>>,
 }
 
+impl Chosen {
+    fn code_around(&self, pc: u64) -> Option<&Range<u64>> {
+        self.inner.iter().find(|code| code.contains(&pc))
+    }
+
+    /// Whether an instruction calls what is in the same code.
+    fn keeps_inside(&self, instruction: &Instruction) -> bool {
+        instruction.is_call_near()
+            && self.code_around(instruction.ip()).is_some_and(|code| code.contains(&instruction.near_branch_target()))
+    }
+}
+
 impl<'a> Wishes<'a> {
     pub fn new(wanted: Wanted, marks: &'a Marks, chosen: Option<&'a Chosen>, quiet: &'a QuietFunctions) -> Wishes<'a> {
         Wishes { wanted, marks, chosen, quiet, tells_all: false, hushed: None }
@@ -28,12 +41,20 @@ impl<'a> Wishes<'a> {
         match self.chosen {
             Some(chosen) if !self.are_of(chosen, instruction) => {
                 let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
-                let targets = chosen.others.targets && is_call && !self.quiet.concern(instruction);
+                let targets = chosen.others.targets
+                    && is_call
+                    && !self.quiet.concern(instruction)
+                    && !chosen.keeps_inside(instruction);
                 let addresses = chosen.others.addresses || self.tells_all && !self.hushes(instruction.ip());
                 Wanted { targets, addresses, ..chosen.others }
             }
             _ => self.wanted,
         }
+    }
+
+    /// The code of which it matters only whether an instruction leaves it.
+    pub fn code_around(&self, pc: u64) -> Option<&'a Range<u64>> {
+        self.chosen?.code_around(pc)
     }
 
     /// Whether a chosen instruction is not told just now.

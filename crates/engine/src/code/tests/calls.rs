@@ -1,14 +1,17 @@
 //! Random programs of which calls and returns are told, of most instructions nothing else: those that are worked out once for all records are
 //! the same as those of the events, in the same order.
 
+use crate::code::cache::CodeCache;
 use crate::code::observe::{Chosen, Mark, Wanted};
 use crate::code::tests::home::{CODE_SIZE, THREAD_AREA, new_cache};
 use crate::code::tests::machine::{Guest, Machine, Segment};
 use crate::code::tests::observed::run;
-use crate::code::tests::programs::{LIMITS, trial};
+use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, Trial, trial};
+use crate::code::tests::state::Ignore;
 use crate::context;
 use crate::observation::{self, Around, Batch, Call, Event, EventKind, Flat, Flattener};
 use sched::ThreadId;
+use std::ops::Range;
 use trace::stream::records::Records;
 use trace::stream::{Access, Site};
 
@@ -95,4 +98,56 @@ fn calls_and_returns_are_those_of_the_events() {
     }
     observation::close_buffer(context::of_this_thread());
     assert!(n_short > n_heard / 2 && n_heard > 100, "{n_short} of {n_heard} were told by what units have in common");
+}
+
+/// Runs a program, which ends as on the bare processor, and gives the calls and returns that it tells, with where they are.
+fn transfers(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial) -> Vec<(u64, u64)> {
+    cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
+    let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
+    machine.load(&guest, 1 << 20);
+    let words = run(cache, &trial.code, trial.entry, 1 << 20, machine.xstate);
+    let (state, _) = machine.collect(trial.home);
+    let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
+    if let Some(difference) = trial.native.difference(&state, ignore) {
+        panic!("{difference}{}", trial.listing);
+    }
+    let catalogue = cache.catalogue().expect("the cache is observed");
+    let fs_base = trial.home.data + THREAD_AREA;
+    let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
+    let told = batch.events().filter_map(|event| match event.kind {
+        EventKind::Call { target, .. } | EventKind::Return { target } => Some((event.pc, target)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn within_some_code_only_those_that_lead_in_or_out_are_told() {
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread());
+    let others = Wanted { targets: true, ..Wanted::COUNTS };
+    let [mut whole, mut cache] = [new_cache(LIMITS[0]), new_cache(LIMITS[0])];
+    whole.observe(Wanted::EVERYTHING);
+    whole.set_chosen(Some(Chosen { others, ..Chosen::default() }));
+    cache.observe(Wanted::EVERYTHING);
+    let (mut n_inside, mut n_crossing, mut n_told_inside) = (0, 0, 0);
+    for number in 0..PROGRAMS {
+        let trial = trial(&mut machine, number, false);
+        let all = transfers(&mut machine, &mut whole, &trial);
+        // All code but that before a return in the middle, or behind it.
+        let Some(&(middle, _)) = all.get(all.len() / 2) else { continue };
+        let code = trial.home.code..trial.home.code + CODE_SIZE;
+        let inner: Range<u64> = if number % 2 == 0 { code.start..middle } else { middle..code.end };
+        let crosses = |(from, to): &&(u64, u64)| !(inner.contains(from) && inner.contains(to));
+        cache.set_chosen(Some(Chosen { others, inner: vec![inner.clone()], ..Chosen::default() }));
+        let some = transfers(&mut machine, &mut cache, &trial);
+        let [expected, crossing] = [&all, &some].map(|told| told.iter().filter(crosses).collect::<Vec<_>>());
+        assert_eq!(crossing, expected, "program {number} within {inner:x?}\n{}", trial.listing);
+        n_crossing += crossing.len();
+        n_inside += all.len() - expected.len();
+        n_told_inside += some.len() - crossing.len();
+    }
+    observation::close_buffer(context::of_this_thread());
+    assert!(n_crossing > 100 && n_inside > 100, "{n_crossing} led in or out, and {n_inside} did not");
+    assert!(n_told_inside < n_inside / 4, "{n_told_inside} of {n_inside} were told all the same");
 }

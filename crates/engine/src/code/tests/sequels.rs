@@ -62,7 +62,7 @@ fn what_comes_behind_chosen_instructions_is_told_the_first_times() {
         let mut others = || others_told(&mut machine, &mut cache, &trial, quantum, (&all, &chosen));
         let told: Vec<usize> = (0..TIMES * (chosen.len() + 1)).map(|_| others()).take_while(|told| *told > 0).collect();
         (first, last) = (first + told.first().unwrap_or(&0), last + others());
-        cache.review_sequels(1, Some(true));
+        cache.review_sequels(&trial.code, 1, Some(true));
         renewed += others_told(&mut machine, &mut cache, &trial, quantum, (&all, &chosen));
     }
     observation::close_buffer(context::of_this_thread());

@@ -253,7 +253,11 @@ impl Emitter<'_> {
         let Observer { unit, executed, words, allowance, .. } = observer;
         let record = self.new_record(unit, executed, words, next);
         let ending = Ending { executed, words, scratch: observer.plan.scratch };
-        self.write_record(&observer.plan.facts, allowance, ending, record);
+        let leaving = observer.plan.leaving.as_ref().filter(|leaving| leaving.instruction < executed);
+        match leaving {
+            Some(leaving) => self.write_record_if_leaving(leaving, ending, record),
+            None => self.write_record(&observer.plan.facts, allowance, ending, record),
+        }
         self.observer = Some(observer);
     }
 

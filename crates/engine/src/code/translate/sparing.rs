@@ -5,6 +5,7 @@ use super::{CX, Emitter};
 use crate::code::assembler::{Assembler, Hop, Patch};
 use crate::code::cache::Disturbance;
 use crate::code::observe::UnitFacts;
+use crate::code::observe::plan::Leaving;
 use crate::code::observe::sparing::{Allowance, FIRST_COME, Fate, NOW_AND_THEN, Start};
 use crate::context::{SPILL_SLOTS, Slot};
 use trace::stream::strips::STRIP_BITS;
@@ -88,6 +89,36 @@ impl Emitter<'_> {
                 self.asm.aim(over, self.asm.here());
             }
         }
+    }
+
+    /// The same, if where the last instruction goes is not in the code that it is in.
+    pub(super) fn write_record_if_leaving(&mut self, leaving: &Leaving, ending: Ending, record: u32) {
+        let Leaving { word, code, .. } = leaving;
+        let (pointer, value) = ending.scratch;
+        let home = self.layout.spill(COUNT_HOME);
+        // Far enough that all addresses but those of the code are farther from its beginning or its end.
+        let bits = (code.end - code.start).next_power_of_two().ilog2().max(16) as u8;
+        self.asm.store_slot(home, CX);
+        let mut far = Vec::new();
+        for from_end in [false, true] {
+            self.asm.load(CX, pointer, 8 * i32::from(*word));
+            if from_end {
+                self.asm.raw(&[0x48, 0xf7, 0xd1]); // not rcx
+            }
+            self.asm.load_constant(value, if from_end { code.end } else { code.start.wrapping_neg() });
+            self.asm.raw(&[0x48 | value >> 3, 0x8d, 0x4c, 1 << 3 | value & 7, 0]); // lea rcx, [value + rcx]
+            self.asm.raw(&[0xc4, 0xe3, 0xfb, 0xf0, 0xc9, bits]); // rorx rcx, rcx, bits
+            self.asm.raw(&[0x89, 0xc9]); // mov ecx, ecx
+            let near = self.asm.hop_if_rcx_is_zero();
+            far.push(self.asm.jump(0));
+            self.asm.land(near);
+        }
+        self.asm.load_slot(CX, home);
+        let inside = self.asm.jump(0);
+        far.into_iter().for_each(|jump| self.asm.aim(jump, self.asm.here()));
+        self.asm.load_slot(CX, home);
+        self.move_on(ending, record);
+        self.asm.aim(inside, self.asm.here());
     }
 
     fn move_on(&mut self, ending: Ending, record: u32) {
