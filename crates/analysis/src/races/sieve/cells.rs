@@ -163,7 +163,7 @@ pub fn mask_of(cell: u64) -> u8 {
 
 /// Whether something holds for all of some cells. Most accesses are of one or two, and most neighbours have the same history.
 #[inline(always)]
-fn all(chunk: &Chunk, first: usize, last: usize, holds: impl Fn(Cell) -> bool) -> bool {
+fn all(chunk: &Words, first: usize, last: usize, holds: impl Fn(Cell) -> bool) -> bool {
     let (start, end) = (chunk[first], chunk[last]);
     if !(holds(Cell(start)) && (start == end || holds(Cell(end)))) {
         return false;
@@ -173,10 +173,65 @@ fn all(chunk: &Chunk, first: usize, last: usize, holds: impl Fn(Cell) -> bool) -
     differences == 0 || between.iter().all(|word| holds(Cell(*word)))
 }
 
-type Chunk = [u64; CHUNK];
+type Words = [u64; CHUNK];
+
+/// Cells, in pages of which those that were never touched take no memory. They are not even read: the system would have to give each page twice, and to
+/// tell the other processors the second time.
+struct Chunk {
+    words: Box<Words>,
+    /// A bit for each page.
+    touched: [u64; CHUNK / PAGE / 64],
+}
+
+/// So many cells are one page of the system's.
+const PAGE: usize = 512;
+
+impl Chunk {
+    fn fresh() -> Chunk {
+        let words = vec![0; CHUNK].into_boxed_slice();
+        let words = words.try_into().unwrap_or_else(|_| unreachable!("there are as many words as asked for"));
+        Chunk { words, touched: [0; CHUNK / PAGE / 64] }
+    }
+
+    #[inline(always)]
+    fn is_touched(&self, cell: usize) -> bool {
+        let page = cell / PAGE;
+        self.touched[page / 64 % (CHUNK / PAGE / 64)] >> (page % 64) & 1 != 0
+    }
+
+    #[inline]
+    fn touch(&mut self, cells: Range<usize>) -> &mut [u64] {
+        for page in cells.start / PAGE..cells.end.div_ceil(PAGE) {
+            if !self.is_touched(page * PAGE) {
+                self.touched[page / 64] |= 1 << (page % 64);
+                self.words[page * PAGE..(page + 1) * PAGE].fill(0);
+            }
+        }
+        &mut self.words[cells]
+    }
+
+    /// All that may not be empty.
+    fn cells(&self) -> impl Iterator<Item = Cell> {
+        let pages = (0..CHUNK).step_by(PAGE).filter(|first| self.is_touched(*first));
+        pages.flat_map(|first| &self.words[first..first + PAGE]).map(|word| Cell(*word))
+    }
+
+    /// Empties some cells. Gives those back that were not empty.
+    fn take(&mut self, cells: Range<usize>) -> Vec<Cell> {
+        let mut taken = Vec::new();
+        for page in cells.start / PAGE..cells.end.div_ceil(PAGE) {
+            if self.is_touched(page * PAGE) {
+                let part = cells.start.max(page * PAGE)..cells.end.min((page + 1) * PAGE);
+                let filled = self.words[part].iter_mut().filter(|word| **word != 0);
+                taken.extend(filled.map(|word| Cell(std::mem::take(word))));
+            }
+        }
+        taken
+    }
+}
 
 pub struct Cells {
-    chunks: Vec<Box<Chunk>>,
+    chunks: Vec<Chunk>,
     /// By the upper bits of an address: the number of its chunk.
     numbers: BTreeMap<u64, u32>,
     /// Chunks looked up a moment ago: the upper bits of an address, and the number.
@@ -189,7 +244,7 @@ impl Cells {
     /// So many chunks at most. What lies beyond is as if nobody had ever been there.
     pub fn new(most_chunks: usize) -> Cells {
         let looked_up = [(u64::MAX, UNWATCHED); LOOKED_UP];
-        Cells { chunks: vec![fresh()], numbers: BTreeMap::new(), looked_up, most_chunks, unwatched: 0 }
+        Cells { chunks: vec![Chunk::fresh()], numbers: BTreeMap::new(), looked_up, most_chunks, unwatched: 0 }
     }
 
     /// How many times memory was asked for that is not watched.
@@ -197,7 +252,7 @@ impl Cells {
         self.unwatched
     }
 
-    /// The cells of a span, if they are in one chunk, which was looked up a moment ago.
+    /// The cells of a span, if they are in one chunk, which was looked up a moment ago, and somebody has touched their pages.
     #[inline(always)]
     fn place(&self, span: &Span) -> Option<Place> {
         let first = span.address >> CELL_SIZE_BITS;
@@ -205,14 +260,16 @@ impl Cells {
         let upper = first >> CHUNK_BITS;
         let (known, number) = self.looked_up[upper as usize % LOOKED_UP];
         let is_there = known == upper && last >> CHUNK_BITS == upper;
-        is_there.then_some(Place { chunk: number as usize, first: first as usize % CHUNK, last: last as usize % CHUNK })
+        let (first, last) = (first as usize % CHUNK, last as usize % CHUNK);
+        let chunk = self.chunks.get(number as usize).filter(|_| is_there)?;
+        (chunk.is_touched(first) && chunk.is_touched(last)).then_some(Place { chunk: number as usize, first, last })
     }
 
     /// What the cells of a span are to the thread that accesses them now.
     #[inline(always)]
     pub fn standing(&self, now: &Now, span: &Span) -> Standing {
         let Some(Place { chunk, first, last }) = self.place(span) else { return Standing::Others };
-        let Some(chunk) = self.chunks.get(chunk) else { return Standing::Others };
+        let Some(Chunk { words: chunk, .. }) = self.chunks.get(chunk) else { return Standing::Others };
         let is_known = match span.writes {
             false => all(chunk, first, last, |cell| cell.knows_read(now)),
             true => all(chunk, first, last, |cell| cell.knows_write(now.epoch)),
@@ -230,7 +287,9 @@ impl Cells {
     #[inline]
     pub fn note(&mut self, now: &Now, span: &Span) {
         let Some(Place { chunk, first, last }) = self.place(span) else { return };
-        let Some(words) = self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(first..=last)) else { return };
+        let Some(words) = self.chunks.get_mut(chunk).and_then(|chunk| chunk.words.get_mut(first..=last)) else {
+            return;
+        };
         for word in words {
             if span.writes {
                 *word = Cell::plain(now.epoch, Epoch::NONE).0;
@@ -248,7 +307,7 @@ impl Cells {
         let number = if known == upper { number } else { self.look_up(upper) };
         let first = cells.start as usize % CHUNK;
         let length = (cells.end - cells.start).min((CHUNK - first) as u64) as usize;
-        let cells = &mut self.chunks[number as usize][first..first + length];
+        let cells = self.chunks[number as usize].touch(first..first + length);
         if number == UNWATCHED {
             cells.fill(0);
             self.unwatched += 1;
@@ -276,7 +335,7 @@ impl Cells {
             Some(number) => *number,
             None if self.chunks.len() > self.most_chunks => return UNWATCHED,
             None => {
-                self.chunks.push(fresh());
+                self.chunks.push(Chunk::fresh());
                 self.numbers.insert(upper, self.chunks.len() as u32 - 1);
                 self.chunks.len() as u32 - 1
             }
@@ -295,32 +354,24 @@ impl Cells {
 
     /// Forgets a part. Gives the cells back that were not empty.
     pub fn take(&mut self, part: Range<u64>) -> Vec<Cell> {
-        let is_whole = part.end - part.start == CHUNK as u64;
-        let words = self.touch(part.clone());
-        // What was never touched takes no memory, and is to stay so.
-        let mut taken = Vec::new();
-        for word in words.iter_mut().filter(|word| **word != 0) {
-            taken.push(Cell(std::mem::take(word)));
-        }
-        if is_whole {
-            let number = self.look_up(part.start >> CHUNK_BITS);
-            self.chunks[number as usize] = fresh();
+        let length = (part.end - part.start) as usize;
+        let first = part.start as usize % CHUNK;
+        let number = self.look_up(part.start >> CHUNK_BITS);
+        let chunk = &mut self.chunks[number as usize];
+        let taken = chunk.take(first..first + length);
+        if length == CHUNK {
+            *chunk = Chunk::fresh();
         }
         taken
     }
 
     /// All cells that there are.
     pub fn iter(&self) -> impl Iterator<Item = Cell> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter().map(|word| Cell(*word)))
+        self.chunks.iter().flat_map(Chunk::cells)
     }
 
     /// How many chunks there are.
     pub fn n_chunks(&self) -> usize {
         self.chunks.len()
     }
-}
-
-fn fresh() -> Box<Chunk> {
-    let words = vec![0; CHUNK].into_boxed_slice();
-    words.try_into().unwrap_or_else(|_| unreachable!("there are as many words as asked for"))
 }
