@@ -144,8 +144,8 @@ impl Filter {
         let last = address.saturating_add(size).saturating_sub(1);
         let is_near = self.blocks.has(address >> BLOCK_BITS) || self.blocks.has(last >> BLOCK_BITS);
         if size <= GRANULE_SIZE {
-            let [first, last] = [address, last].map(|address| address / GRANULE_SIZE);
-            return size != 0 && is_near && (self.granules.has(first) || self.granules.has(last));
+            let is_meant = |address: u64| self.granules.has(address / GRANULE_SIZE);
+            return size != 0 && is_near && (is_meant(address) || is_meant(last));
         }
         let blocks = || address >> BLOCK_BITS..(last >> BLOCK_BITS) + 1;
         (is_near || blocks().any(|block| self.blocks.has(block)))

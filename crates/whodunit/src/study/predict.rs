@@ -85,8 +85,8 @@ impl Extent {
             Extent::Strips(strips) => (BTreeSet::new(), strips, 0),
         };
         let steady = classes.atomic.union(handing).copied().collect();
-        let steady_code = classes.atomic_code.clone();
-        Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code })
+        let (steady_code, unheard) = (classes.atomic_code.clone(), classes.ignored.clone());
+        Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code, unheard })
     }
 }
 

@@ -222,7 +222,7 @@ impl Planner<'_> {
         let memory = accesses_of(factory, instruction);
         let written = registers_written(factory, instruction);
         let reads_target = self.wanted.targets && has_hidden_target(instruction);
-        let is_narrowed = self.wishes.chosen.is_some() && !self.wanted.any_address();
+        let is_narrowed = self.wishes.are_narrower_for(instruction);
         let addressed = self.wanted.any_address() || reads_target || is_narrowed && self.wanted.targets;
         let mut accesses: Vec<AccessFacts> =
             memory.iter().map(|used| self.access(&mut before, index, instruction, used, addressed)).collect();

@@ -40,6 +40,8 @@ pub struct Sparing {
     pub steady: BTreeSet<u64>,
     /// So are all instructions of this code.
     pub steady_code: Vec<Range<u64>>,
+    /// Of this code, nothing is told but marks.
+    pub unheard: Vec<Range<u64>>,
 }
 
 impl Sparing {
@@ -154,6 +156,11 @@ impl Spared {
         if self.sparing.patience.is_some() { FIRST_COME } else { ALWAYS }
     }
 
+    /// The code of which nothing is told.
+    pub fn unheard(&self) -> &[Range<u64>] {
+        &self.sparing.unheard
+    }
+
     /// Whether memory matters that may reach to the next strip.
     pub fn is_thorough(&self) -> bool {
         self.sparing.is_thorough
@@ -172,9 +179,10 @@ impl Spared {
             wishes.of(instruction).targets
                 || wishes.marks.contains_key(&instruction.ip())
                 || wishes.moves_fs_base(instruction)
-                || repeats(instruction)
-                || self.sparing.is_steady(instruction.ip())
-                || memory_used(&mut factory, instruction).any(is_atomic)
+                || !wishes.leave_out(instruction.ip())
+                    && (repeats(instruction)
+                        || self.sparing.is_steady(instruction.ip())
+                        || memory_used(&mut factory, instruction).any(is_atomic))
         })
     }
 

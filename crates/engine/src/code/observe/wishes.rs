@@ -18,6 +18,8 @@ pub struct Wishes<'a> {
     pub tells_all: bool,
     /// Chosen instructions that are not told just now.
     pub hushed: Option<&'a BTreeSet<u64>>,
+    /// Code of which nothing is wanted but marks.
+    pub unheard: &'a [Range<u64>],
 }
 
 impl Chosen {
@@ -34,11 +36,12 @@ impl Chosen {
 
 impl<'a> Wishes<'a> {
     pub fn new(wanted: Wanted, marks: &'a Marks, chosen: Option<&'a Chosen>, quiet: &'a QuietFunctions) -> Wishes<'a> {
-        Wishes { wanted, marks, chosen, quiet, tells_all: false, hushed: None }
+        Wishes { wanted, marks, chosen, quiet, tells_all: false, hushed: None, unheard: &[] }
     }
 
     pub fn of(&self, instruction: &Instruction) -> Wanted {
         match self.chosen {
+            _ if self.leave_out(instruction.ip()) => Wanted::COUNTS,
             Some(chosen) if !self.are_of(chosen, instruction) => {
                 let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
                 let targets = chosen.others.targets
@@ -50,6 +53,16 @@ impl<'a> Wishes<'a> {
             }
             _ => self.wanted,
         }
+    }
+
+    /// Whether nothing is wanted of an instruction but its mark.
+    pub fn leave_out(&self, pc: u64) -> bool {
+        self.unheard.iter().any(|code| code.contains(&pc))
+    }
+
+    /// Whether less is wanted of an instruction than of others.
+    pub fn are_narrower_for(&self, instruction: &Instruction) -> bool {
+        (self.chosen.is_some() || self.leave_out(instruction.ip())) && !self.of(instruction).any_address()
     }
 
     /// The code of which it matters only whether an instruction leaves it.
@@ -84,7 +97,7 @@ impl<'a> Wishes<'a> {
     /// The same of one instruction.
     pub fn concern_one(&self, factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
         let wanted = self.of(instruction);
-        self.chosen.is_none()
+        self.chosen.is_none() && !self.leave_out(instruction.ip())
             || wanted.any_address() && memory_used(factory, instruction).next().is_some()
             || wanted.targets
             || self.marks.contains_key(&instruction.ip())
