@@ -180,23 +180,25 @@ type Words = [u64; CHUNK];
 struct Chunk {
     words: Box<Words>,
     /// A bit for each page.
-    touched: [u64; CHUNK / PAGE / 64],
+    touched: [u64; TOUCHED],
 }
 
 /// So many cells are one page of the system's.
 const PAGE: usize = 512;
+/// So many words have a bit for each page of a chunk.
+const TOUCHED: usize = CHUNK / PAGE / 64;
 
 impl Chunk {
     fn fresh() -> Chunk {
         let words = vec![0; CHUNK].into_boxed_slice();
         let words = words.try_into().unwrap_or_else(|_| unreachable!("there are as many words as asked for"));
-        Chunk { words, touched: [0; CHUNK / PAGE / 64] }
+        Chunk { words, touched: [0; TOUCHED] }
     }
 
     #[inline(always)]
     fn is_touched(&self, cell: usize) -> bool {
         let page = cell / PAGE;
-        self.touched[page / 64 % (CHUNK / PAGE / 64)] >> (page % 64) & 1 != 0
+        self.touched[page / 64 % TOUCHED] >> (page % 64) & 1 != 0
     }
 
     #[inline]

@@ -40,8 +40,10 @@ impl<'a> Wishes<'a> {
     }
 
     pub fn of(&self, instruction: &Instruction) -> Wanted {
+        if self.leave_out(instruction.ip()) {
+            return Wanted::COUNTS;
+        }
         match self.chosen {
-            _ if self.leave_out(instruction.ip()) => Wanted::COUNTS,
             Some(chosen) if !self.are_of(chosen, instruction) => {
                 let is_call = matches!(site_kind(instruction), SiteKind::Call | SiteKind::Return);
                 let targets = chosen.others.targets

@@ -5,9 +5,8 @@ use crate::code::cache::CodeCache;
 use crate::code::observe::{Chosen, Mark, Wanted};
 use crate::code::tests::home::{CODE_SIZE, THREAD_AREA, new_cache};
 use crate::code::tests::machine::{Guest, Machine, Segment};
-use crate::code::tests::observed::run;
-use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, Trial, trial};
-use crate::code::tests::state::Ignore;
+use crate::code::tests::observed::{run, run_as_natively};
+use crate::code::tests::programs::{LIMITS, Trial, trial};
 use crate::context;
 use crate::observation::{self, Around, Batch, Call, Event, EventKind, Flat, Flattener};
 use sched::ThreadId;
@@ -103,14 +102,7 @@ fn calls_and_returns_are_those_of_the_events() {
 /// Runs a program, which ends as on the bare processor, and gives the calls and returns that it tells, with where they are.
 fn transfers(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial) -> Vec<(u64, u64)> {
     cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
-    let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
-    machine.load(&guest, 1 << 20);
-    let words = run(cache, &trial.code, trial.entry, 1 << 20, machine.xstate);
-    let (state, _) = machine.collect(trial.home);
-    let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
-    if let Some(difference) = trial.native.difference(&state, ignore) {
-        panic!("{difference}{}", trial.listing);
-    }
+    let words = run_as_natively(machine, cache, trial, 1 << 20, "a program whose calls are told");
     let catalogue = cache.catalogue().expect("the cache is observed");
     let fs_base = trial.home.data + THREAD_AREA;
     let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };

@@ -82,6 +82,25 @@ pub(super) fn run(cache: &mut CodeCache, code: &dyn GuestCode, entry: u64, quant
     panic!("the translated code never ends");
 }
 
+/// The same, of a program that must end as on the bare processor.
+pub(super) fn run_as_natively(
+    machine: &mut Machine,
+    cache: &mut CodeCache,
+    trial: &Trial,
+    quantum: i64,
+    what: &str,
+) -> Vec<u64> {
+    let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
+    machine.load(&guest, quantum);
+    let words = run(cache, &trial.code, trial.entry, quantum, machine.xstate);
+    let (state, _) = machine.collect(trial.home);
+    let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
+    if let Some(difference) = trial.native.difference(&state, ignore) {
+        panic!("{what}, quantum {quantum}:\n{difference}{}", trial.listing);
+    }
+    words
+}
+
 /// The guest's memory as the events tell it.
 struct Shadow {
     home: Home,
@@ -117,14 +136,7 @@ impl Shadow {
 }
 
 fn check(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial, quantum: i64, what: &str) -> u64 {
-    let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
-    machine.load(&guest, quantum);
-    let words = run(cache, &trial.code, trial.entry, quantum, machine.xstate);
-    let (state, _) = machine.collect(trial.home);
-    let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
-    if let Some(difference) = trial.native.difference(&state, ignore) {
-        panic!("{what}, quantum {quantum}:\n{difference}{}", trial.listing);
-    }
+    let words = run_as_natively(machine, cache, trial, quantum, what);
     let catalogue = cache.catalogue().expect("the cache is observed");
     let fs_base = trial.home.data + THREAD_AREA;
     let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };

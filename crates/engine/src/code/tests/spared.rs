@@ -5,10 +5,9 @@ use crate::code::cache::CodeCache;
 use crate::code::observe::sparing::Sparing;
 use crate::code::observe::{AccessKind, Wanted};
 use crate::code::tests::home::{CODE_SIZE, THREAD_AREA, new_cache};
-use crate::code::tests::machine::{Guest, Machine, Segment};
-use crate::code::tests::observed::run;
-use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, Trial, trial};
-use crate::code::tests::state::Ignore;
+use crate::code::tests::machine::Machine;
+use crate::code::tests::observed::run_as_natively;
+use crate::code::tests::programs::{LIMITS, Trial, trial};
 use crate::context;
 use crate::observation::{self, Around, Batch, EventKind};
 use sched::ThreadId;
@@ -40,16 +39,9 @@ pub(super) fn told_once(
     quantum: i64,
     what: &str,
 ) -> Vec<Told> {
-    let guest = Guest { home: trial.home, entry: trial.entry, state: &trial.state, segment: Segment::Fs };
-    machine.load(&guest, quantum);
     // What has told enough by now tells now and then.
     cache.quieten_units(&trial.code);
-    let words = run(cache, &trial.code, trial.entry, quantum, machine.xstate);
-    let (state, _) = machine.collect(trial.home);
-    let ignore = Ignore { flags: ADJUST_FLAG, ..Ignore::default() };
-    if let Some(difference) = trial.native.difference(&state, ignore) {
-        panic!("{what}:\n{difference}{}", trial.listing);
-    }
+    let words = run_as_natively(machine, cache, trial, quantum, what);
     let catalogue = cache.catalogue().expect("the cache is observed");
     let fs_base = trial.home.data + THREAD_AREA;
     let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
