@@ -14,7 +14,7 @@ use crate::observation::{
 };
 use crate::private::PrivateDescriptors;
 use crate::processor::Shown;
-use crate::replay::{Figures, Replay, Rerun, Stopped};
+use crate::replay::{Continuation, Figures, Replay, Rerun, Stopped};
 use crate::signals::frame::XState;
 use crate::syscalls::Filters;
 use crate::turn::{Turn, TurnStats, Watcher};
@@ -160,6 +160,11 @@ pub trait Host: Send + Sync {
     /// by it. Tells whether this is the copy; the only thread of the process calls.
     fn branch(&self, _rival: usize) -> bool {
         false
+    }
+    /// A replay has come to where other recordings that begin like its own go on ([`crate::Wishes::parts_at`]). Tells what a copy
+    /// of the process goes on with, in that copy; does not return in the process itself, whose only thread calls.
+    fn part(&self) -> Continuation {
+        crate::kernel::leave(0)
     }
     /// The guest is about to have its second thread, and [`Switching::departs`] asked for a stop here, where copies of the
     /// process can go on. Tells how in each copy; does not return in the process that is copied, whose only thread calls.
@@ -454,6 +459,25 @@ impl Engine {
         if let Recorder::Tell(consumer, _) = &mut *self.recorder() {
             consumer.settle();
         }
+    }
+
+    /// Lets the observer see everything so far, and ends its thread until it is woken.
+    pub fn rest_observer(&self) {
+        self.exchange_consumer(Consumer::rest);
+    }
+
+    pub fn wake_observer(&self) {
+        self.exchange_consumer(|consumer| Some(consumer.wake()));
+    }
+
+    fn exchange_consumer(&self, exchange: impl FnOnce(Consumer) -> Option<Consumer>) {
+        let mut recorder = self.recorder();
+        *recorder = match std::mem::replace(&mut *recorder, Recorder::Discard) {
+            Recorder::Tell(consumer, batches) => {
+                exchange(consumer).map_or(Recorder::Discard, |consumer| Recorder::Tell(consumer, batches))
+            }
+            other => other,
+        };
     }
 
     fn recorder(&self) -> MutexGuard<'_, Recorder> {

@@ -15,7 +15,7 @@ pub fn fork() -> i64 {
 
 /// Makes a copy of a process that has a single thread; tells the copy's id, or nothing in the copy itself.
 pub fn copy() -> std::io::Result<Option<u32>> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+    if !is_alone()? {
         return Err(std::io::Error::other("the process has several threads"));
     }
     // SAFETY: there is no other thread whose locks or half-done work the copy could find.
@@ -24,6 +24,18 @@ pub fn copy() -> std::io::Result<Option<u32>> {
         0 => Ok(None),
         pid => Ok(Some(pid.cast_unsigned())),
     }
+}
+
+/// Whether the process has no other thread. One that was waited for takes a moment until it is gone.
+fn is_alone() -> std::io::Result<bool> {
+    const MOST_LOOKS: usize = 10_000;
+    for _ in 0..MOST_LOOKS {
+        if std::fs::read_dir("/proc/self/task")?.count() == 1 {
+            return Ok(true);
+        }
+        std::thread::yield_now();
+    }
+    Ok(false)
 }
 
 const STACK_SIZE: usize = 256 << 10;

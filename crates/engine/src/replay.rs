@@ -25,6 +25,7 @@ mod mapping;
 mod names;
 mod outcome;
 mod overlay;
+mod parting;
 mod plan;
 mod progress;
 mod retelling;
@@ -57,6 +58,7 @@ pub use closely::Closely;
 pub use layout::{Allocating, Broken, Guarded, Layout, MovedGlobal, MovedLocal, Relaid};
 pub use machine::BETWEEN;
 pub use outcome::{Changed, Ending, Leaving, Rerun, Turn, Written};
+pub use parting::Continuation;
 pub use plan::{Passage, Plan, Plans, Point, Spot, Step};
 use progress::Progress;
 pub use retelling::{Retold, Teller};
@@ -92,6 +94,8 @@ pub struct Wishes {
     pub watch_memory: bool,
     /// Stop before this event.
     pub to: Option<u64>,
+    /// Before this event, copies of the process go on with recordings of their own.
+    pub parts_at: Option<u64>,
 }
 
 /// How a replay ended, other than by the guest's own end.
@@ -328,10 +332,11 @@ impl State {
     fn follow(&mut self, engine: &Engine, context: &mut Context) {
         let (events, clock) = (self.machine.figures.events, context.clock());
         loop {
-            if let Some(next) = self.cursor.peek().map(|record| record.number)
-                && self.leaves_at_event(engine, context, next)
-            {
-                return;
+            if let Some(next) = self.cursor.peek().map(|record| record.number) {
+                self.part_at(engine, next);
+                if self.leaves_at_event(engine, context, next) {
+                    return;
+                }
             }
             let State { cursor, machine, legs, what_if, .. } = self;
             let Some(record) = cursor.peek() else {

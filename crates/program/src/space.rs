@@ -92,6 +92,12 @@ impl Module {
         Module::new(place.to_owned(), 0..0, 0, Arc::new(copies))
     }
 
+    /// Whether it is the same file in the same place.
+    fn lies_like(&self, other: &Module) -> bool {
+        let place = |module: &Module| (module.start, module.end, module.bias);
+        place(self) == place(other) && self.place == other.place && self.path == other.path
+    }
+
     pub fn file_vma(&self, address: GuestAddress) -> FileVma {
         FileVma(address.0.wrapping_sub(self.bias))
     }
@@ -167,6 +173,19 @@ impl AddressSpace {
         let into_module = |group: Group| group.into_module(&mappings, copies);
         let modules: Vec<Module> = group(&mappings).into_iter().map(into_module).collect();
         AddressSpace { modules: modules.into(), mappings: mappings.into() }
+    }
+
+    /// The same memory, with what has been read from files for another one if the same files lie in the same places there.
+    pub fn sharing(self, other: &AddressSpace) -> AddressSpace {
+        let is_same = |(one, other): (&Module, &Module)| one.lies_like(other);
+        let are_same =
+            self.modules.len() == other.modules.len() && self.modules.iter().zip(&*other.modules).all(is_same);
+        AddressSpace { modules: if are_same { Arc::clone(&other.modules) } else { self.modules }, ..self }
+    }
+
+    /// Whether what has been read from files is the other's, too.
+    pub fn shares_with(&self, other: &AddressSpace) -> bool {
+        Arc::ptr_eq(&self.modules, &other.modules)
     }
 
     pub fn mappings(&self) -> &[Mapping] {

@@ -7,6 +7,7 @@
 //! the process (a shared mapping) is handed in by the caller as a plain slice.
 #![forbid(unsafe_code)]
 
+mod beginning;
 mod checksum;
 mod chunk;
 mod clocks;
@@ -30,6 +31,7 @@ mod tail;
 mod wire;
 mod writer;
 
+pub use beginning::Beginning;
 pub use checksum::{Digest, Hasher};
 pub use cursor::{Cursor, Damage, Ending, Place, Record};
 pub use error::{OpenError, Unopened, WriteError};

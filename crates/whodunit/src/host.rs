@@ -2,15 +2,15 @@
 
 use crate::count::Summary;
 use crate::events::Lines;
-use crate::inquiry::Inquiry;
+use crate::inquiry::{Inquiry, Reply};
 use crate::replay::View;
 use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::stats::{self, Destination};
-use crate::{faults, voice};
+use crate::{faults, status, voice};
 use engine::{
-    Counts, Crash, Fault, Faultable, Figures, MappedCode, Observer, Passed, PrivateFile, Program, Stats, Stopped,
-    ThreadFacts,
+    Continuation, Counts, Crash, Fault, Faultable, Figures, MappedCode, Observer, Passed, PrivateFile, Program, Stats,
+    Stopped, ThreadFacts,
 };
 use nix::sys::signal::{SigSet, SigmaskHow};
 use program::copies::Copies;
@@ -88,9 +88,12 @@ impl Terminal {
     fn answer(&self) {
         if let Some(inquiry) = &self.inquiry {
             let reply = with_room(&|| inquiry.answer(&self.copies));
+            let lesson = self.replay.as_ref().and_then(|view| view.siblings().lesson());
             // Whoever asked may be gone.
             let mut output = std::io::stdout().lock();
-            let _ = output.write_all(reply.line()).and_then(|()| output.flush());
+            let replies = [Some(reply), lesson];
+            let mut lines = replies.iter().flatten().map(Reply::line);
+            let _ = lines.try_for_each(|line| output.write_all(line)).and_then(|()| output.flush());
         }
     }
 
@@ -214,6 +217,10 @@ impl engine::Host for Terminal {
 
     fn branch(&self, rival: usize) -> bool {
         self.replay.as_ref().and_then(View::branches).is_some_and(|branches| branches.make(rival))
+    }
+
+    fn part(&self) -> Continuation {
+        self.replay.as_ref().map_or_else(|| engine::leave(status::MACHINE), |view| view.siblings().part())
     }
 
     fn wrote(&self, nanoseconds: u64, stream: u8, bytes: &[u8]) {

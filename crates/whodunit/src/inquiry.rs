@@ -3,6 +3,8 @@
 //! An engine runs once in a process, so whoever wants to know something of a recording starts a replay of it in a process
 //! of its own ([`ask`]).
 
+pub mod siblings;
+
 use crate::last_write;
 use crate::recordings::Trouble;
 use crate::study::functions::{self, Player};
@@ -11,9 +13,10 @@ use engine::{Chosen, Marks, Observation, Observer, Passed, Sparing};
 use program::copies::Copies;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
+use serde_json::Deserializer;
+use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use trace::Recording;
 
@@ -103,18 +106,26 @@ pub fn ask<T: DeserializeOwned>(subject: &Subject<'_>, task: &Task) -> Result<T,
 
 /// The same, for a task that answers as it goes: whoever started it reads its standard output and error.
 pub fn start(subject: &Subject<'_>, task: &Task) -> Result<Child, Trouble> {
+    spawn(subject, None, task).map(|(child, _)| child)
+}
+
+/// Starts a replay that has been given its task, and may be given more: recordings that part from this one at an event.
+fn spawn(subject: &Subject<'_>, parts_at: Option<u64>, task: &Task) -> Result<(Child, ChildStdin), Trouble> {
     let unsaid = |error| Trouble::Refused(format!("cannot say what the replay is for: {error}"));
     let words = serde_json::to_vec(task).map_err(unsaid)?;
     let mut command = Command::new(std::env::current_exe().map_err(not_started)?);
     command.args(["replay", "--quiet", "--no-report", "--inquire", "--process"]).arg(subject.log.to_string());
-    if let Some(until) = subject.until {
-        command.arg("--to").arg(until.to_string());
+    for (option, event) in [("--to", subject.until), ("--siblings", parts_at)] {
+        if let Some(event) = event {
+            command.arg(option).arg(event.to_string());
+        }
     }
     command.arg(subject.folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(not_started)?;
+    let mut input = child.stdin.take().ok_or_else(|| not_started(io::Error::other("it has no input")))?;
     // A replay that refuses does not read; it says why.
-    let _ = child.stdin.take().map(|mut input| input.write_all(&words));
-    Ok(child)
+    let _ = input.write_all(&words);
+    Ok((child, input))
 }
 
 /// What a replay says if it cannot answer.
@@ -124,13 +135,15 @@ pub fn said(errors: &[u8]) -> Trouble {
     Trouble::Refused(said.strip_prefix("whodunit: ").unwrap_or(said).to_owned())
 }
 
-fn not_started(error: std::io::Error) -> Trouble {
+fn not_started(error: io::Error) -> Trouble {
     Trouble::Refused(format!("cannot start a replay: {error}"))
 }
 
-/// The task of this replay, from its standard input.
+/// The task of this replay, from its standard input, which may have more to say.
 pub fn given() -> Result<Task, String> {
-    serde_json::from_reader(std::io::stdin()).map_err(|error| format!("no task that whodunit gives: {error}"))
+    let mut tasks = Deserializer::from_reader(io::stdin().lock()).into_iter();
+    let task = tasks.next().ok_or_else(|| "no task".to_owned())?;
+    task.map_err(|error| format!("no task that whodunit gives: {error}"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! (`hearing`), more closely where need be (`levels`); what the comparison blames is tried out (`trial`, by `plans`) and becomes findings
 //! (`verdicts`, in the words of `wording`).
 
+mod ears;
 mod gather;
 mod hearing;
 mod levels;
@@ -20,6 +21,7 @@ use analysis::pairs::falcon::ranked;
 use analysis::pairs::{ENOUGH_PASSING, Learning, Procedure, Runs, narrowing};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
+use ears::{Ears, Heard};
 use hearing::{Manner, Source};
 use levels::verdict;
 use program::source::SourceCache;
@@ -51,6 +53,7 @@ EXAMPLES:
   whodunit pairs -- ./queue-test
   whodunit pairs --runs 30 --check 'grep -q ^total=120$' -- ./sum
   whodunit pairs --sensitivity --format html -o pairs.html -- ./queue-test
+  whodunit pairs --keep --runs 20 -- ./queue-test
   whodunit pairs --failing queue-test-7 --passing queue-test-1 queue-test-2 queue-test-3";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -122,6 +125,9 @@ pub struct Arguments {
     /// How runs are compared
     #[arg(long, value_name = "METHOD", value_enum, default_value_t, conflicts_with = "procedure")]
     method: Method,
+    /// Keep the recordings of passing runs, too
+    #[arg(long, conflicts_with = "failing")]
+    keep: bool,
     /// Look at all memory of long runs, also where instructions go over a lot of it: slower
     #[arg(long, conflicts_with = "method")]
     whole: bool,
@@ -159,8 +165,8 @@ struct Case {
     failure: Option<String>,
     /// What was done to get the runs.
     story: String,
-    /// How many of them are heard at the same time.
-    jobs: usize,
+    /// Who hears them.
+    ears: Ears,
     /// Where the passing runs are kept, if they were gathered: the recordings are there as long as this is.
     ground: Option<Ground>,
 }
@@ -208,10 +214,11 @@ fn gathered(arguments: &Arguments) -> Result<Gathered, Trouble> {
 
 /// The runs of recordings that were named.
 fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
-    let open = |name: &OsString| Source::open(pack::open(name).map_err(Trouble::Refused)?);
-    let mut failures = arguments.failing.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let passing = arguments.passing.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let failing = failures.remove(0);
+    let open = |name: &OsString| pack::open(name).map_err(Trouble::Refused);
+    let failing = Source::open(open(&arguments.failing[0])?)?;
+    let open_beside = |name| Source::open_beside(open(name)?, &failing);
+    let failures = arguments.failing.iter().skip(1).map(open_beside).collect::<Result<Vec<_>, _>>()?;
+    let passing = arguments.passing.iter().map(open_beside).collect::<Result<Vec<_>, _>>()?;
     let mut others = failures.iter().chain(&passing);
     if let Some(other) = others.find(|source| source.recorded.program() != failing.recorded.program()) {
         let (one, other) = (failing.recorded.program(), other.recorded.program());
@@ -220,11 +227,12 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
     }
     let (first, mut learning) = failing.hear_first(arguments.whole)?;
     let mut runs = Runs::new(&first);
-    let all_of = |heard: hearing::Heard| heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err);
-    let further = hearing::hear_all(&failures, &failing, &Manner::after(&learning), arguments.jobs());
+    let ears = Ears::new(arguments.jobs());
+    let all_of = |heard: Heard| heard.refusals.into_iter().next().map_or(Ok(heard.runs), Err);
+    let further = ears.hear_all(&failures, &failing, &Manner::after(&learning));
     all_of(further)?.iter().for_each(|run| runs.add_failing(run));
     for wave in passing.chunks(ENOUGH_PASSING) {
-        for run in all_of(hearing::hear_passing(wave, &failing, &learning, arguments.jobs()))? {
+        for run in all_of(ears.hear_passing(wave, &failing, &learning))? {
             learning.add_passing(&run);
             runs.add_passing(&run);
         }
@@ -234,16 +242,7 @@ fn given(arguments: &Arguments) -> Result<Gathered, Trouble> {
         several => format!("{several} failing runs"),
     };
     let story = format!("{n_failing} and {}.", passing_runs(runs.n_passing()));
-    Ok(Gathered::Case(Box::new(Case {
-        runs,
-        learning,
-        failing,
-        passing,
-        failure: None,
-        story,
-        jobs: arguments.jobs(),
-        ground: None,
-    })))
+    Ok(Gathered::Case(Box::new(Case { runs, learning, failing, passing, failure: None, story, ears, ground: None })))
 }
 
 /// Says so if some memory was not looked at.
@@ -270,8 +269,7 @@ fn judge(mut case: Case, arguments: &Arguments) -> Result<Findings, Trouble> {
     }
     if arguments.method == Method::Falcon {
         let failing = case.failing.patterns()?;
-        let passing = hearing::ask_all(&case.passing, arguments.jobs(), Source::patterns);
-        let passing: Vec<_> = passing.into_iter().flatten().collect();
+        let passing = case.ears.patterns(&case.passing);
         verdicts::judge_patterns(&mut findings, &ranked(&failing, &passing), &case)?;
         return Ok(findings);
     }

@@ -3,7 +3,7 @@
 mod together;
 
 use crate::host::Terminal;
-use crate::inquiry;
+use crate::inquiry::{self, siblings::Siblings};
 use crate::rerun::rivals::Branches;
 use crate::settings::{DEFAULT_CACHE, DEFAULT_QUANTUM, OnDeadlock, PolicyName, Settings};
 use crate::verify::{ANOTHER_WAY, AS_RECORDED};
@@ -53,6 +53,9 @@ pub struct Arguments {
     /// Find out on the way what standard input asks for, and answer on standard output at the end
     #[arg(long, hide = true)]
     inquire: bool,
+    /// Before this event, go on in copies of this process with the recordings that standard input names, and answer for each
+    #[arg(long, hide = true, value_name = "EVENT", requires = "inquire")]
+    siblings: Option<u64>,
     /// Leave the recording as this plan has it, and tell the outcome on standard output
     #[arg(long, hide = true, value_name = "PLAN")]
     rerun: Option<String>,
@@ -119,7 +122,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let log = arguments.process.or_else(|| recording.logs().first().copied()).unwrap_or(1);
     // Who asks, plans or debugs has another use for it than to see what was seen.
     let watch_memory = !arguments.inquire && !arguments.is_planned() && !arguments.debuggee;
-    let wishes = Wishes { output: arguments.output(), verify: arguments.check, watch_memory, to: arguments.to };
+    let wishes = Wishes {
+        output: arguments.output(),
+        verify: arguments.check,
+        watch_memory,
+        to: arguments.to,
+        parts_at: arguments.siblings,
+    };
     let mut recorded = match session::recorded(&recording, log, wishes) {
         Ok(recorded) => recorded,
         Err(problem) => return refuse(&problem.to_string()),
@@ -165,7 +174,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let settings = settings(!arguments.no_report && !arguments.check);
     let path = OsString::from(String::from_utf8_lossy(&recorded.executable).into_owned());
     let program = Program { path, arguments: Vec::new(), environment: Vec::new() };
-    let view = View { recording, log, arguments, branches };
+    let siblings = Siblings::default();
+    let view = View { recording, log, arguments, branches, siblings };
     let terminal = Terminal::new(&program, settings, None, None, None).for_replay(view, inquiry);
     match engine::replay(recorded, options, settings.new_policy(), Box::new(terminal)) {
         Ok(never) => match never {},
@@ -219,9 +229,20 @@ pub struct View {
     log: u32,
     arguments: Arguments,
     branches: Option<Branches>,
+    siblings: Siblings,
 }
 
 impl View {
+    /// Who sees to copies of this process that go on with other recordings.
+    pub fn siblings(&self) -> &Siblings {
+        &self.siblings
+    }
+
+    /// The recording that is followed now, and its log.
+    fn followed(&self) -> (&Recording, u32) {
+        self.siblings.followed().map_or((&self.recording, self.log), |(recording, log)| (recording, *log))
+    }
+
     /// The files that came with the recording.
     pub fn copies(&self) -> Arc<Copies> {
         pack::copies_of(&self.recording)
@@ -316,7 +337,8 @@ impl View {
 
     fn divergence(&self, divergence: &engine::Divergence) -> String {
         let engine::Divergence { event, thread, clock, pc, expected, got, memory } = divergence;
-        let name = self.recording.folder().display();
+        let (recording, log) = self.followed();
+        let name = recording.folder().display();
         let file = memory.as_ref().and_then(|range| self.file_at(range.start));
         let mapping = file.map_or(String::new(), |file| format!("  there:    {file}\n"));
         format!(
@@ -324,7 +346,7 @@ impl View {
              recorded: {expected}\n  \
              now:      thread {thread} at {clock}, {pc:#x}: {got}\n{mapping}  \
              what led there: whodunit show --process {} --events {}..{event} {name}\n",
-            self.log,
+            log,
             event.saturating_sub(20),
         )
     }

@@ -16,4 +16,5 @@ mod pairs {
     mod comparing;
     mod long_runs;
     mod place;
+    mod together;
 }

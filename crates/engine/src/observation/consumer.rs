@@ -63,7 +63,25 @@ impl Reader {
 
 enum Place {
     Here(Box<Reader>),
-    Elsewhere { thread: JoinHandle<()>, send: SyncSender<Message>, returned: Receiver<Chunk>, reports: Receiver<()> },
+    Elsewhere {
+        thread: JoinHandle<Option<Box<Reader>>>,
+        send: SyncSender<Message>,
+        returned: Receiver<Chunk>,
+        reports: Receiver<()>,
+    },
+}
+
+impl Place {
+    /// The reader, once it has read what was sent; none if its thread has come to grief.
+    fn leave(self) -> Option<Box<Reader>> {
+        match self {
+            Place::Here(reader) => Some(reader),
+            Place::Elsewhere { thread, send, .. } => {
+                drop(send);
+                thread.join().ok().flatten()
+            }
+        }
+    }
 }
 
 /// Where batches of a run go.
@@ -78,10 +96,7 @@ pub struct Consumer {
 impl Consumer {
     pub fn start(observer: Box<dyn Observer>, wanted: Wanted) -> Consumer {
         let reader = Box::new(Reader { observer, catalogue: Catalogue::new(wanted) });
-        let mask = host::block_all();
-        let place = begin(reader);
-        host::unblock(mask);
-        Consumer { place, chunk: Chunk::default(), units: 0, records: 0 }
+        Consumer { place: begin(reader), chunk: Chunk::default(), units: 0, records: 0 }
     }
 
     /// Takes a thread's words; `catalogue` knows all their records.
@@ -133,15 +148,28 @@ impl Consumer {
         }
     }
 
-    /// Lets the observer see the rest and ends its thread.
+    /// Lets the observer see the rest; the process is about to end.
     pub fn finish(mut self) {
         self.send();
+        if let Some(mut reader) = self.place.leave() {
+            reader.observer.finished();
+            // To give back piece by piece what goes with the process takes longer than many a run.
+            std::mem::forget(reader);
+        }
+    }
+
+    /// Lets the observer see everything so far, and ends its thread: the process can be copied, and each copy can go on with an
+    /// observer of its own once it has [woken](Consumer::wake) it.
+    pub fn rest(mut self) -> Option<Consumer> {
+        self.send();
+        let reader = self.place.leave()?;
+        Some(Consumer { place: Place::Here(reader), ..self })
+    }
+
+    pub fn wake(self) -> Consumer {
         match self.place {
-            Place::Here(mut reader) => reader.observer.finished(),
-            Place::Elsewhere { thread, send, .. } => {
-                drop(send);
-                let _ = thread.join();
-            }
+            Place::Here(reader) => Consumer { place: begin(reader), ..self },
+            Place::Elsewhere { .. } => self,
         }
     }
 
@@ -153,15 +181,21 @@ impl Consumer {
 
 /// Starts the observer's thread, which takes over the reader once it runs.
 fn begin(reader: Box<Reader>) -> Place {
+    let mask = host::block_all();
+    let place = spawn(reader);
+    host::unblock(mask);
+    place
+}
+
+fn spawn(reader: Box<Reader>) -> Place {
     let (hand_over, receive_reader) = channel::<Box<Reader>>();
     let (send, receive) = sync_channel(IN_FLIGHT);
     let (give_back, returned) = channel();
     let (report, reports) = sync_channel(1);
     let work = move || {
-        if let Ok(mut reader) = receive_reader.recv() {
-            serve(&mut reader, &receive, &give_back, &report);
-            reader.observer.finished();
-        }
+        let mut reader = receive_reader.recv().ok()?;
+        serve(&mut reader, &receive, &give_back, &report);
+        Some(reader)
     };
     match std::thread::Builder::new().name("observer".to_owned()).spawn(work) {
         Err(_) => Place::Here(reader),

@@ -14,7 +14,7 @@ use crate::syscalls;
 use guest::effects;
 use std::collections::BTreeMap;
 use std::fs::File;
-use trace::event::{Call, End, EndKind, Event, Registers, Signal, SignalPlace, Switch, SwitchReason};
+use trace::event::{Call, End, EndKind, Event, Registers, Signal, SignalPlace, Start, Switch, SwitchReason};
 
 /// The guest as far as its translated code does not know it.
 pub struct Machine {
@@ -113,9 +113,7 @@ impl Machine {
         }
         self.half_called |= part_of_call && self.pending.is_some();
         match event {
-            Event::Start(start) => {
-                self.tids.insert(1, start.identity.pid as i32);
-            }
+            Event::Start(start) => self.know_process(start),
             Event::Points(points) => {
                 engine.world().cache.points = Points::new(points.addresses.iter().collect());
             }
@@ -151,6 +149,10 @@ impl Machine {
             _ => {}
         }
         Handled::Go
+    }
+
+    pub(super) fn know_process(&mut self, start: &Start<'_>) {
+        self.tids.insert(1, start.identity.pid as i32);
     }
 
     fn shows_output(&self) -> bool {

@@ -3,7 +3,8 @@
 //! Passing runs come in waves. Once there are some, two waves that bring no new pair and change nothing about what is to blame
 //! are the last.
 
-use super::hearing::{self, Source};
+use super::ears::Ears;
+use super::hearing::Source;
 use super::{Arguments, Case, Gathered, passing_runs};
 use crate::hunt::{self, Ground, NoRun, Plan, Quarry, Runner, STOP, Tactic, Trial};
 use crate::recordings::Trouble;
@@ -56,13 +57,15 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
         let sentence = format!("none of {tried} schedules failed; try more of them (-n), or another --check");
         return Ok(Gathered::Nothing(sentence, 0));
     };
-    let folder = Store::from_environment()?.adopt(&ground.recording_of(group.first), &name)?;
+    let store = Store::from_environment()?;
+    let folder = store.adopt(&ground.recording_of(group.first), &name)?;
     let failing = Source::open(Recording::open(&folder)?)?;
     let (first, mut learning) = failing.hear_first(arguments.whole)?;
     let mut runs = Runs::new(&first);
     let length = length(&ground, arguments)?;
     let mut schedules = Schedules::new(&ground, arguments, length)?;
-    let passing = schedules.pass(&mut runs, &mut learning, &failing)?;
+    let ears = Ears::new(arguments.jobs());
+    let passing = schedules.pass(&mut runs, &mut learning, &failing, &ears)?;
     let n_failed = schedules.failed();
     if runs.n_passing() == 0 && STOP.load(Ordering::SeqCst) {
         return Err(trouble(NoRun::Stopped));
@@ -71,8 +74,9 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
         let sentence = format!("all of {n_failed} further schedules failed too, so there is nothing to compare with");
         return Ok(Gathered::Nothing(sentence, status::MACHINE));
     }
+    let (passing, kept) = if arguments.keep { keep(passing, &store, &failing)? } else { (passing, String::new()) };
     let story = format!(
-        "{} schedules until one failed, then {}; {} different pairs.",
+        "{} schedules until one failed, then {}{kept}; {} different pairs.",
         found.schedules,
         passing_runs(runs.n_passing()),
         runs.n_pairs()
@@ -80,16 +84,23 @@ pub fn gather(arguments: &Arguments) -> Result<Gathered, Trouble> {
     // Whoever hunts does not know that the command was turned round.
     let has_ended_well = arguments.check.is_some() && failure.0.starts_with("--fail-if");
     let failure = Some(if has_ended_well { "--check failed".to_owned() } else { failure.0.clone() });
-    Ok(Gathered::Case(Box::new(Case {
-        runs,
-        learning,
-        failing,
-        passing,
-        failure,
-        story,
-        jobs: arguments.jobs(),
-        ground: Some(ground),
-    })))
+    Ok(Gathered::Case(Box::new(Case { runs, learning, failing, passing, failure, story, ears, ground: Some(ground) })))
+}
+
+/// Makes the recordings of passing runs the user's; tells how they are called. The failing one is still the latest.
+fn keep(passing: Vec<Source>, store: &Store, failing: &Source) -> Result<(Vec<Source>, String), Trouble> {
+    let mut kept = Vec::new();
+    for source in passing {
+        let folder = store.adopt(source.recording.folder(), &failing.recorded.program())?;
+        kept.push(Source::open_beside(Recording::open(&folder)?, failing)?);
+    }
+    let _ = store.point_latest_to(failing.recording.folder());
+    let names = match &kept[..] {
+        [] => String::new(),
+        [only] => format!(" ({})", only.name()),
+        [first, .., last] => format!(" ({} to {})", first.name(), last.name()),
+    };
+    Ok((kept, names))
 }
 
 fn plan(arguments: &Arguments) -> Plan {
@@ -216,7 +227,13 @@ impl Schedules<'_> {
     }
 
     /// Adds passing runs until there are enough; tells them.
-    fn pass(&mut self, runs: &mut Runs, learning: &mut Learning, failing: &Source) -> Result<Vec<Source>, Trouble> {
+    fn pass(
+        &mut self,
+        runs: &mut Runs,
+        learning: &mut Learning,
+        failing: &Source,
+        ears: &Ears,
+    ) -> Result<Vec<Source>, Trouble> {
         let mut sources = Vec::new();
         let wanted = self.arguments.runs;
         let (mut before, mut calm): (Option<(usize, Vec<Suspect>)>, usize) = (None, 0);
@@ -225,8 +242,8 @@ impl Schedules<'_> {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            let wave = self.open(&passed)?;
-            let heard = hearing::hear_passing(&wave, failing, learning, self.arguments.jobs());
+            let wave = self.open(&passed, failing)?;
+            let heard = ears.hear_passing(&wave, failing, learning);
             sources.extend(wave);
             for run in &heard.runs {
                 learning.add_passing(run);
@@ -252,8 +269,8 @@ impl Schedules<'_> {
         self.refused + self.tallies.iter().map(|tally| tally.failed).sum::<u64>()
     }
 
-    fn open(&self, numbers: &[u64]) -> Result<Vec<Source>, Trouble> {
-        let open = |number: &u64| Source::open(Recording::open(&self.ground.recording_of(*number))?);
+    fn open(&self, numbers: &[u64], failing: &Source) -> Result<Vec<Source>, Trouble> {
+        let open = |number: &u64| Source::open_beside(Recording::open(&self.ground.recording_of(*number))?, failing);
         numbers.iter().map(open).collect()
     }
 
@@ -333,7 +350,7 @@ impl Schedules<'_> {
 }
 
 /// The next of some things, for threads that share the work.
-pub(super) fn next_of<'a, T>(next: &AtomicUsize, things: &'a [T]) -> Option<(usize, &'a T)> {
+fn next_of<'a, T>(next: &AtomicUsize, things: &'a [T]) -> Option<(usize, &'a T)> {
     let place = next.fetch_add(1, Ordering::SeqCst);
     things.get(place).map(|thing| (place, thing))
 }

@@ -1,6 +1,5 @@
 //! Hearing recorded runs: their pairs, by the addresses that code has in the failing run.
 
-use super::gather::next_of;
 use crate::inquiry::{self, Subject, Task};
 use crate::races::names::Names;
 use crate::races::{subject, user_name};
@@ -16,9 +15,8 @@ use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, PoisonError};
-use trace::Recording;
+use std::sync::Arc;
+use trace::{Beginning, Recording};
 
 /// What the dynamic loader does to the tables of other modules is its own affair.
 const LOADER: &str = "ld-linux";
@@ -59,14 +57,42 @@ pub struct Source {
     pub recording: Recording,
     pub log: u32,
     pub recorded: Recorded,
+    /// What it has in common with runs that were copied from the same process, if anything.
+    pub beginning: Option<Beginning>,
+    code: Arc<Code>,
+}
+
+/// What is known of the code of a run.
+struct Code {
     players: Vec<Player>,
+    scope: Scope,
+}
+
+impl Code {
+    fn of(space: &AddressSpace) -> Code {
+        Code { players: players(space, &[]), scope: scope(space) }
+    }
 }
 
 impl Source {
     pub fn open(recording: Recording) -> Result<Source, Trouble> {
-        let (log, recorded) = subject(&recording, None).map_err(Trouble::Refused)?;
-        let players = players(&recorded.space, &[]);
-        Ok(Source { recording, log, recorded, players })
+        Source::with_code(recording, |recorded| Arc::new(Code::of(&recorded.space)))
+    }
+
+    /// Opens another run of the program, whose code is the same as a rule.
+    pub fn open_beside(recording: Recording, other: &Source) -> Result<Source, Trouble> {
+        Source::with_code(recording, |recorded| {
+            recorded.space = recorded.space.clone().sharing(&other.recorded.space);
+            let is_same = recorded.space.shares_with(&other.recorded.space);
+            if is_same { Arc::clone(&other.code) } else { Arc::new(Code::of(&recorded.space)) }
+        })
+    }
+
+    fn with_code(recording: Recording, code: impl FnOnce(&mut Recorded) -> Arc<Code>) -> Result<Source, Trouble> {
+        let (log, mut recorded) = subject(&recording, None).map_err(Trouble::Refused)?;
+        let beginning = recording.log(log).ok().as_ref().and_then(Beginning::of);
+        let code = code(&mut recorded);
+        Ok(Source { recording, log, recorded, beginning, code })
     }
 
     /// As users call it.
@@ -74,13 +100,28 @@ impl Source {
         user_name(self.recording.folder())
     }
 
+    pub fn subject(&self) -> Subject<'_> {
+        Subject { folder: self.recording.folder(), log: self.log, until: None }
+    }
+
+    pub fn task(&self, study: Study) -> Task {
+        Task::Study { study, players: Some(self.code.players.clone()) }
+    }
+
+    pub fn answer<T: DeserializeOwned>(&self, task: &Task) -> Result<T, Trouble> {
+        inquiry::ask(&self.subject(), task)
+    }
+
     pub fn ask<T: DeserializeOwned>(&self, study: Study) -> Result<T, Trouble> {
-        let subject = Subject { folder: self.recording.folder(), log: self.log, until: None };
-        inquiry::ask(&subject, &Task::Study { study, players: Some(self.players.clone()) })
+        self.answer(&self.task(study))
     }
 
     /// The pairs of the run, with its instructions where they are in the failing one.
     pub fn hear(&self, manner: &Manner, failing: &Source) -> Result<Collected, Trouble> {
+        self.ask(self.pairs_study(manner, failing)).map(|collected| self.told(collected, failing))
+    }
+
+    pub fn pairs_study(&self, manner: &Manner, failing: &Source) -> Study {
         let Manner { two_by_two, contexts, .. } = *manner;
         let mover = Mover::new(&failing.recorded.space, &self.recorded.space);
         let moved = |pc: &u64| mover.as_ref().map_or(*pc, |mover| mover.moved(*pc));
@@ -89,13 +130,17 @@ impl Source {
         let counts_all = std::ptr::eq(self, failing);
         let among = manner.among.as_ref().map(|instructions| instructions.iter().map(moved).collect());
         let sweeping = manner.sweeping.iter().map(moved).collect();
-        let wanted = Wanted { scope: self.scope(), looping_sites, two_by_two, contexts, among, counts_all, sweeping };
-        let mut collected: Collected = self.ask(Study::Pairs(wanted))?;
+        let scope = self.scope();
+        Study::Pairs(Wanted { scope, looping_sites, two_by_two, contexts, among, counts_all, sweeping })
+    }
+
+    /// What a replay has told of the run's pairs, with its instructions where they are in the failing one.
+    pub fn told(&self, mut collected: Collected, failing: &Source) -> Collected {
         // What the C library does to its own blocks and to stacks is nobody's interest.
         collected.pairs.retain(|pair| self.is_of_interest(&[pair.head.pc, pair.tail.pc], pair.first.address));
         move_code(&mut collected, &self.recorded.space, &failing.recorded.space);
         collected.settle_contexts();
-        Ok(collected)
+        collected
     }
 
     /// The pairs of the failing run, and what it tells about how to hear others: as a `whole`, or those that go over a lot of memory in a part
@@ -136,32 +181,43 @@ impl Source {
 
     /// Falcon's patterns of the run.
     pub fn patterns(&self) -> Result<Vec<SeenPattern>, Trouble> {
-        let mut patterns: Vec<SeenPattern> = self.ask(Study::Patterns(self.scope()))?;
+        self.ask(self.patterns_study()).map(|patterns| self.told_patterns(patterns))
+    }
+
+    pub fn patterns_study(&self) -> Study {
+        Study::Patterns(self.scope())
+    }
+
+    pub fn told_patterns(&self, mut patterns: Vec<SeenPattern>) -> Vec<SeenPattern> {
         patterns.retain(|seen| {
             let ends: Vec<u64> = seen.pattern.0.iter().map(|end| end.pc).collect();
             self.is_of_interest(&ends, seen.address)
         });
-        Ok(patterns)
+        patterns
     }
 
     fn scope(&self) -> Scope {
-        let (loader, library) = (self.modules(LOADER), self.modules(C_LIBRARY));
-        let ignored_memory = loader.iter().chain(&library).cloned().collect();
-        let conditions = self.recorded.space.code_named(|name| CONDITIONS.contains(&name));
-        let synchronising_code = library.into_iter().flat_map(|range| without(range, &conditions)).collect();
-        Scope { ignored_code: loader, synchronising_code, ignored_memory }
-    }
-
-    /// Where the modules are whose names begin like this.
-    fn modules(&self, beginning: &str) -> Vec<Range<u64>> {
-        let meant = self.recorded.space.modules().filter(|(_, module)| module.name().starts_with(beginning));
-        meant.map(|(_, module)| module.start..module.end).collect()
+        self.code.scope.clone()
     }
 
     pub fn names(&self) -> Names {
         let naming = crate::naming::Naming::new(&self.recording, self.log, &self.recorded);
         Names::new(self.recorded.space.clone(), naming)
     }
+}
+
+fn scope(space: &AddressSpace) -> Scope {
+    let (loader, library) = (modules(space, LOADER), modules(space, C_LIBRARY));
+    let ignored_memory = loader.iter().chain(&library).cloned().collect();
+    let conditions = space.code_named(|name| CONDITIONS.contains(&name));
+    let synchronising_code = library.into_iter().flat_map(|range| without(range, &conditions)).collect();
+    Scope { ignored_code: loader, synchronising_code, ignored_memory }
+}
+
+/// Where the modules are whose names begin like this.
+fn modules(space: &AddressSpace, beginning: &str) -> Vec<Range<u64>> {
+    let meant = space.modules().filter(|(_, module)| module.name().starts_with(beginning));
+    meant.map(|(_, module)| module.start..module.end).collect()
 }
 
 /// What is left of some code without functions that are in order of address.
@@ -175,57 +231,6 @@ fn without(code: Range<u64>, functions: &[Range<GuestAddress>]) -> Vec<Range<u64
     rest.push(start..code.end.max(start));
     rest.retain(|range| !range.is_empty());
     rest
-}
-
-/// Runs that were heard, in the order in which they were given.
-#[derive(Default)]
-pub struct Heard {
-    pub runs: Vec<Collected>,
-    /// Why others were not.
-    pub refusals: Vec<Trouble>,
-}
-
-/// Hears passing runs as closely as is worth it after what others have told.
-pub fn hear_passing(sources: &[Source], failing: &Source, learning: &Learning, jobs: usize) -> Heard {
-    let manner = Manner::after(learning);
-    let Some(varying) = learning.varying() else { return hear_all(sources, failing, &manner, jobs) };
-    let manner = Manner { among: Some(varying.clone()), ..manner };
-    let mut heard = hear_all(sources, failing, &manner, jobs);
-    heard.runs.iter_mut().for_each(|run| learning.complete(run, &varying));
-    heard
-}
-
-/// Hears runs, several at the same time.
-pub fn hear_all(sources: &[Source], failing: &Source, manner: &Manner, jobs: usize) -> Heard {
-    let mut heard = Heard::default();
-    for answer in ask_all(sources, jobs, |source| source.hear(manner, failing)) {
-        match answer {
-            Ok(run) => heard.runs.push(run),
-            Err(trouble) => heard.refusals.push(trouble),
-        }
-    }
-    heard
-}
-
-/// Asks something about each run, several at the same time; the answers come in the order of the runs.
-pub fn ask_all<T: Send>(
-    sources: &[Source],
-    jobs: usize,
-    ask: impl Fn(&Source) -> Result<T, Trouble> + Sync,
-) -> Vec<Result<T, Trouble>> {
-    let next = AtomicUsize::new(0);
-    let answers = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(sources.len()) {
-            scope.spawn(|| {
-                while let Some((number, source)) = next_of(&next, sources) {
-                    let answer = ask(source);
-                    answers.lock().unwrap_or_else(PoisonError::into_inner).insert(number, answer);
-                }
-            });
-        }
-    });
-    answers.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 /// Knows where instructions lie in another space, by their modules.

@@ -7,7 +7,7 @@
 //! LOCON applies its procedures one after the other until a developer says that the bug is localised. Here a what-if run says
 //! so; where none does, what the first look found is told.
 
-use super::hearing::{self, Manner};
+use super::hearing::Manner;
 use super::verdicts::Verdict;
 use super::{Arguments, Case};
 use crate::recordings::Trouble;
@@ -180,7 +180,7 @@ fn is_settled(found: &[Suspect]) -> bool {
 /// Hears the runs of the case in another manner; tells what was heard before.
 fn heard_anew(case: &mut Case, manner: Manner) -> Result<Runs, Trouble> {
     let mut runs = Runs::new(&case.failing.hear(&manner, &case.failing)?);
-    let heard = hearing::hear_all(&case.passing, &case.failing, &manner, case.jobs);
+    let heard = case.ears.hear_all(&case.passing, &case.failing, &manner);
     heard.runs.iter().for_each(|run| runs.add_passing(run));
     Ok(std::mem::replace(&mut case.runs, runs))
 }
@@ -248,11 +248,10 @@ impl Iterated {
         }
         let manner = Manner { looping_sites, ..manner };
         let failing = case.failing.hear(&manner, &case.failing)?;
-        let passing = hearing::ask_all(&case.passing, case.jobs, |source| {
-            let mut run = source.hear(&manner, &case.failing)?;
+        let passing = case.ears.collect_all(&case.passing, &case.failing, &manner, |mut run| {
             // All runs are held at the same time.
             run.keep_placed();
-            Ok(run)
+            run
         });
         let passing: Vec<Collected> = passing.into_iter().flatten().collect();
         // Threads two by two are the last resort: there, luck of single runs is not believed.

@@ -5,7 +5,7 @@ use crate::workplace;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output};
 
 pub struct Place {
     exhibit: Exhibit,
@@ -22,8 +22,19 @@ impl Place {
         Place { exhibit, folder }
     }
 
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = workplace::whodunit(&self.folder);
+        command.args(words);
+        command
+    }
+
     pub fn whodunit(&self, words: &[&str]) -> Output {
-        workplace::whodunit(&self.folder).args(words).output().expect("whodunit")
+        self.command(words).output().expect("whodunit")
+    }
+
+    /// Where a recording is that whodunit has named.
+    pub fn recording(&self, name: &str) -> PathBuf {
+        self.folder.join("recordings").join(name)
     }
 
     /// Runs the program many times and compares; tells what was found.
