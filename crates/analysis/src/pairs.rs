@@ -59,7 +59,7 @@ pub use collect::Collector;
 pub use collected::{Collected, Moment, Occurrence, Placed, SeenPair};
 pub use coupled::{Couple, Level, coupled, mixtures, turning_couples};
 pub use iterations::{Apart, InStep, coupled_by_loops};
-pub use learning::{ENOUGH_PASSING, Learning};
+pub use learning::{ENOUGH_PASSING, Learning, is_short};
 pub use nesting::{Iteration, LoopsAround};
 pub use places::{MeetingPlaces, PlaceSeeker};
 pub use procedures::{Missing, missing_in_failure, only_in_failure};

@@ -69,6 +69,7 @@ pub fn translate(beginnings: &[u64]) {
         for &pc in beginnings {
             engine.world().host_for(pc);
         }
+        engine.show_catalogue();
     }
 }
 

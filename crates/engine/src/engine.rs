@@ -470,6 +470,15 @@ impl Engine {
         self.exchange_consumer(|consumer| Some(consumer.wake()));
     }
 
+    /// Has the observer know all translations, before they run.
+    pub fn show_catalogue(&self) {
+        if let Recorder::Tell(consumer, _) = &mut *self.recorder()
+            && let Some(catalogue) = self.world().cache.catalogue()
+        {
+            consumer.know(catalogue);
+        }
+    }
+
     fn exchange_consumer(&self, exchange: impl FnOnce(Consumer) -> Option<Consumer>) {
         let mut recorder = self.recorder();
         *recorder = match std::mem::replace(&mut *recorder, Recorder::Discard) {

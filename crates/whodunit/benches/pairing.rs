@@ -1,5 +1,5 @@
 //! What `whodunit pairs` blames, beside the LOCON paper and Falcon: `cargo bench --bench pairing [-- FILTER… --seeds N --pairs N --falcon]`
-//! prints the table.
+//! prints the table; `--collecting N` another one, of what it costs to hear a run.
 //!
 //! The bugs of the paper's table 3 and its figures, and one exhibit for each type of its table 1. Each seed is one failing run
 //! against at least 50 passing ones. A finding is right if two of the exhibit's guilty lines are among its places, or one
@@ -10,6 +10,8 @@
 
 #[path = "support/alone.rs"]
 mod alone;
+#[path = "pairing/collecting.rs"]
+mod collecting;
 #[path = "support/common.rs"]
 mod common;
 #[path = "../tests/museum/exhibit.rs"]
@@ -48,11 +50,21 @@ struct Arguments {
     /// Ask Falcon, too.
     #[arg(long)]
     falcon: bool,
+    /// Measure instead what it costs to hear a run, of so many passing ones at most.
+    #[arg(long)]
+    collecting: Option<u64>,
 }
 
 fn main() -> Result<(), String> {
     let arguments = Arguments::parse();
     if !arguments.common.measures("pairing") {
+        return Ok(());
+    }
+    if let Some(runs) = arguments.collecting {
+        collecting::print_head();
+        for published in PUBLISHED.iter().filter(|published| arguments.common.wants(published.exhibit)) {
+            collecting::print_row(published.exhibit, &Bench::new(published.exhibit, arguments.pairs)?, runs)?;
+        }
         return Ok(());
     }
     let falcon = if arguments.falcon { "  Falcon, the paper's" } else { "" };

@@ -9,6 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A run with fewer accesses than these is heard as a whole.
 const FEW_ACCESSES: u64 = 500_000;
 
+/// There are hardly more than so many accesses for each event of a thread's clock.
+const MOST_FOR_EACH: u64 = 20;
+
+/// Whether a run has few accesses, by how far the clocks of its threads came.
+pub fn is_short(clock: u64) -> bool {
+    clock <= FEW_ACCESSES / MOST_FOR_EACH
+}
+
 impl MeetingPlaces {
     /// Whether it is worth finding out who comes there, before the run is heard.
     pub fn are_of_long_run(&self) -> bool {
@@ -206,5 +214,6 @@ mod tests {
         assert_eq!((learning.meeting(), learning.varying()), (None, None));
         let places = |accesses| MeetingPlaces { ranges: Vec::new(), accesses };
         assert!(places(FEW_ACCESSES + 1).are_of_long_run() && !places(FEW_ACCESSES).are_of_long_run());
+        assert!(is_short(0) && is_short(FEW_ACCESSES / 20) && !is_short(FEW_ACCESSES / 20 + 1));
     }
 }

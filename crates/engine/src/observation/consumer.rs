@@ -115,12 +115,23 @@ impl Consumer {
             self.send();
         }
         if let Some(catalogue) = catalogue {
-            self.chunk.units.extend_from_slice(&catalogue.units()[self.units..]);
-            self.chunk.records.extend_from_slice(&catalogue.records()[self.records..]);
-            (self.units, self.records) = (catalogue.units().len(), catalogue.records().len());
+            self.bring(catalogue);
         }
         self.chunk.words.extend_from_slice(words);
         self.chunk.batches.push((thread, fs_base, around, words.len()));
+    }
+
+    /// Has the observer know what the catalogue has, before anything is told of it.
+    pub fn know(&mut self, catalogue: &Catalogue) {
+        self.bring(catalogue);
+        self.send();
+    }
+
+    /// What the catalogue has more than before.
+    fn bring(&mut self, catalogue: &Catalogue) {
+        self.chunk.units.extend_from_slice(&catalogue.units()[self.units..]);
+        self.chunk.records.extend_from_slice(&catalogue.records()[self.records..]);
+        (self.units, self.records) = (catalogue.units().len(), catalogue.records().len());
     }
 
     fn send(&mut self) {

@@ -9,7 +9,7 @@ use crate::study::Study;
 use crate::study::functions::{Player, players};
 use crate::study::pairs::Wanted;
 use analysis::pairs::falcon::SeenPattern;
-use analysis::pairs::{Collected, Learning, MeetingPlaces, Scope, Visitors};
+use analysis::pairs::{Collected, Learning, MeetingPlaces, Scope, Visitors, is_short};
 use program::space::{AddressSpace, GuestAddress};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,6 +158,9 @@ impl Source {
 
     /// Who comes to memory at which threads meet, if the run is so long that this is worth finding out.
     fn visitors(&self) -> Result<Option<Visitors>, Trouble> {
+        if is_short(self.recorded.clock) {
+            return Ok(None);
+        }
         let places: MeetingPlaces = self.ask(Study::MeetingPlaces(self.scope()))?;
         if !places.are_of_long_run() {
             return Ok(None);
