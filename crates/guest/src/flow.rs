@@ -81,7 +81,7 @@ pub struct Flow {
 
 impl Flow {
     pub fn of(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> Flow {
-        let memory: Vec<Memory> = memory_used(factory, instruction).map(Memory::new).collect();
+        let memory: Vec<Memory> = memory_used(factory.info(instruction), instruction).map(Memory::new).collect();
         let control = control_of(instruction);
         let count = crate::instruction::repeats(instruction).then(|| Span::general(1));
         let parts = parts::of(factory, instruction, &memory);

@@ -4,8 +4,7 @@
 //! count, so that "writes" may mean "may write".
 
 use iced_x86::{
-    Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits,
-    UsedMemory,
+    Code, FlowControl, Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedMemory,
 };
 
 /// The six flags that arithmetic sets.
@@ -19,6 +18,10 @@ pub struct RegisterSet(pub u16);
 impl RegisterSet {
     pub fn insert(&mut self, register: u8) {
         self.0 |= 1 << register;
+    }
+
+    pub fn remove(&mut self, register: u8) {
+        self.0 &= !(1 << register);
     }
 
     pub fn contains(self, register: u8) -> bool {
@@ -35,6 +38,12 @@ impl RegisterSet {
 
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+}
+
+impl FromIterator<u8> for RegisterSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(registers: I) -> RegisterSet {
+        RegisterSet(registers.into_iter().fold(0, |set, register| set | 1 << register))
     }
 }
 
@@ -97,26 +106,24 @@ fn leaves_flags_when_count_is_zero(instruction: &Instruction) -> bool {
     shifts || instruction.has_rep_prefix() || instruction.has_repne_prefix()
 }
 
-/// General-purpose registers that the instruction names or implies, read or written.
-pub fn registers_used(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> RegisterSet {
-    let mut set = RegisterSet::default();
-    for used in factory.info(instruction).used_registers() {
-        if let Some(number) = register_number(used.register()) {
-            set.insert(number);
-        }
-    }
-    set
+/// General-purpose registers that an instruction names or implies, read or written.
+pub fn registers_used(info: &InstructionInfo) -> RegisterSet {
+    info.used_registers().iter().filter_map(|used| register_number(used.register())).collect()
+}
+
+/// Those that it may write.
+pub fn registers_written(info: &InstructionInfo) -> RegisterSet {
+    let writes = |access: OpAccess| {
+        matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+    };
+    let written = info.used_registers().iter().filter(|used| writes(used.access()));
+    written.filter_map(|used| register_number(used.register())).collect()
 }
 
 /// Memory operands, explicit and implied, that the instruction really accesses.
-pub fn memory_used<'f>(
-    factory: &'f mut InstructionInfoFactory,
-    instruction: &Instruction,
-) -> impl Iterator<Item = &'f UsedMemory> {
+pub fn memory_used<'i>(info: &'i InstructionInfo, instruction: &Instruction) -> impl Iterator<Item = &'i UsedMemory> {
     let computes_only = matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
-    factory
-        .info(instruction)
-        .used_memory()
+    info.used_memory()
         .iter()
         .filter(move |memory| !computes_only && !matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess))
 }

@@ -10,13 +10,14 @@
 
 pub mod irregular;
 mod moves;
+pub mod notes;
 pub mod plan;
 pub mod quiet;
 pub mod sparing;
 pub mod wishes;
 
 use guest::instruction::{self, memory_used, repeats};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, UsedMemory};
+use iced_x86::{FlowControl, Instruction, InstructionInfo, Mnemonic, OpAccess, UsedMemory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -175,6 +176,21 @@ pub struct Site {
     pub mark: Option<(Mark, u16)>,
 }
 
+impl Site {
+    /// What is known of an instruction by itself.
+    pub fn plain(instruction: &Instruction) -> Site {
+        Site {
+            pc: instruction.ip(),
+            next: instruction.next_ip(),
+            kind: site_kind(instruction),
+            target: Target::Unknown,
+            repeat: None,
+            fs_base: None,
+            mark: None,
+        }
+    }
+}
+
 /// Where a jump, call or return may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
@@ -284,15 +300,15 @@ impl Catalogue {
     }
 }
 
-/// The memory that an instruction accesses, reads before writes, as the processor does it.
-pub fn accesses_of(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec<UsedMemory> {
-    let mut memory: Vec<UsedMemory> = memory_used(factory, instruction).copied().collect();
-    memory.sort_by_key(|used| match access_kind(instruction, used) {
+/// Adds the memory that an instruction accesses, reads before writes, as the processor does it.
+pub fn add_accesses(memory: &mut Vec<UsedMemory>, info: &InstructionInfo, instruction: &Instruction) {
+    let first = memory.len();
+    memory.extend(memory_used(info, instruction));
+    memory[first..].sort_by_key(|used| match access_kind(instruction, used) {
         AccessKind::Load => 0,
         AccessKind::Update | AccessKind::Atomic => 1,
         AccessKind::Store => 2,
     });
-    memory
 }
 
 /// How many bytes one element of an access has; zero if only the processor's state tells.

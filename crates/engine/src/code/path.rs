@@ -102,11 +102,14 @@ impl Path {
     }
 
     /// A short loop several times over, so that what it costs to count or describe its rounds is shared between them.
-    pub fn repeated(&self) -> Path {
+    pub fn repeated(mut self) -> Path {
         const LENGTH: usize = 96;
         const MOST: usize = 8;
-        let times = if self.is_loop() { (LENGTH / self.instructions.len()).clamp(1, MOST) } else { 1 };
-        Path { instructions: self.instructions.repeat(times), end: self.end }
+        let length = self.instructions.len();
+        let times = if self.is_loop() { (LENGTH / length).clamp(1, MOST) } else { 1 };
+        self.instructions.reserve(length * (times - 1));
+        (1..times).for_each(|_| self.instructions.extend_from_within(..length));
+        self
     }
 
     /// The path up to and with one of its instructions, which transfers control.

@@ -44,5 +44,6 @@ impl Points {
 /// Whether the instruction may store to memory.
 pub fn stores(instruction: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
-    memory_used(&mut factory, instruction).any(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead))
+    memory_used(factory.info(instruction), instruction)
+        .any(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead))
 }

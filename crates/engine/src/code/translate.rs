@@ -20,10 +20,11 @@ use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{CodeCache, Counting, Disturbance, Exit, NO_LINK, Step, Trap};
 use crate::code::events::{self, Form, Placement};
 use crate::code::hot::Guard;
+use crate::code::observe::notes::Notes;
 use crate::code::observe::plan::{Cut, Plan};
 use crate::code::path::{End, GuestCode, Limits, Path, is_system_call};
 use crate::context::{Layout, R11, RAX, RCX};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
+use iced_x86::{FlowControl, Instruction, Mnemonic};
 use leaving::Departure;
 use observed::Observer;
 
@@ -80,22 +81,27 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     }
     let admits = |instruction: &Instruction| {
         wishes.into_iter().for_each(|wishes| wishes.meet(code, instruction));
+        // Asked in any case, so that there is a note on each instruction.
+        let fits = cut.as_mut().is_none_or(|cut| cut.admits(instruction));
         stop_at != Some(instruction.ip())
             && !cache.is_place(instruction.ip())
             && !cache.has_sequel(instruction.ip())
             && cache.beyond.as_ref().is_none_or(|beyond| beyond.knows(instruction))
-            && cut.as_mut().is_none_or(|cut| cut.admits(instruction))
+            && fits
     };
     let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
+    let mut notes = cut.map(|cut| cut.into_notes(path.instructions.len()));
     let is_free = stop_at.is_none() && !cache.single_steps && !cache.is_anonymous();
-    let is_observed = cache.wishes().is_some_and(|wishes| wishes.concern(&path.instructions));
-    let path = if is_observed && is_free { path.into_loop().repeated() } else { path };
+    let is_observed = notes.as_ref().is_some_and(Notes::tell_something);
+    let path = if is_observed && is_free { path.into_loop() } else { path };
+    notes.iter_mut().for_each(|notes| notes.truncate(path.instructions.len()));
+    let path = if is_observed && is_free { path.repeated() } else { path };
     if let (Some(beyond), Some(first)) = (&mut cache.beyond, path.instructions.first()) {
         beyond.meet(first);
     }
     let placements = events::place(code, &path.instructions, &cache.points);
-    let wishes = cache.wishes().filter(|wishes| wishes.concern(&path.instructions));
-    let plan = wishes.map(|wishes| Plan::new(&mut InstructionInfoFactory::new(), &path.instructions, wishes));
+    let told = notes.filter(Notes::tell_something);
+    let plan = cache.wishes().zip(told).map(|(wishes, notes)| Plan::new(&path.instructions, &notes, wishes));
     let left = if is_observed && is_free { cache.tell_for_a_while(head, &path) } else { None };
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);

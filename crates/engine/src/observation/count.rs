@@ -170,7 +170,7 @@ impl StepCounter {
         tally.site(site_kind(instruction), 1);
         let times = if repeats(instruction) { elements } else { 1 };
         let mut factory = InstructionInfoFactory::new();
-        for used in memory_used(&mut factory, instruction) {
+        for used in memory_used(factory.info(instruction), instruction) {
             tally.access(access_kind(instruction, used), times);
         }
     }

@@ -6,7 +6,7 @@
 use super::events::{Access, Elements, EventKind, Value, span};
 use super::vectors::{VectorState, lanes, save_area};
 use crate::code::observe::irregular::tests_distant_bit;
-use crate::code::observe::{AccessKind, SiteKind, Wanted, access_kind, access_size, accesses_of, site_kind};
+use crate::code::observe::{AccessKind, SiteKind, Wanted, access_kind, access_size, add_accesses, site_kind};
 use crate::context::{Context, RAX, RCX, RDX};
 use crate::kernel;
 use crate::signals::frame::{XState, state_area};
@@ -49,7 +49,8 @@ struct Touched {
 
 impl Step {
     pub fn begin(instruction: Instruction, context: &mut Context, xstate: XState, wanted: Wanted) -> Step {
-        let memory = accesses_of(&mut InstructionInfoFactory::new(), &instruction);
+        let mut memory = Vec::new();
+        add_accesses(&mut memory, InstructionInfoFactory::new().info(&instruction), &instruction);
         let is_narrow = memory.iter().any(|used| used.address_size() == CodeSize::Code32);
         let is_backward = context.rflags & DIRECTION_FLAG != 0;
         let count = if is_narrow { context.gpr[RCX] & 0xffff_ffff } else { context.gpr[RCX] };

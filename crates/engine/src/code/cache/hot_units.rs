@@ -169,7 +169,7 @@ impl CodeCache {
         self.memory.align(RegionName::Hot, 16);
         let head = path.instructions[0].ip();
         let old = self.entries.get(&head).copied();
-        let repeated = path.repeated();
+        let repeated = path.clone().repeated();
         let placements = match counts_ahead {
             true => events::place_in_groups(code, &repeated.instructions),
             false => events::place(code, &repeated.instructions, &self.points),

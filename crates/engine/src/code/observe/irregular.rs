@@ -2,23 +2,20 @@
 //! looks at registers and memory before and after.
 
 use super::{Wanted, access_size};
-use guest::instruction::{memory_used, repeats, x87_pointer_stored};
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind};
+use guest::instruction::{repeats, x87_pointer_stored};
+use iced_x86::{Instruction, Mnemonic, OpKind, UsedMemory};
 
 /// Values up to this size are copied by the unit itself.
 pub const LARGEST_VALUE: u32 = 64;
 
-/// Whether the engine has to run the instruction by itself to see what it accesses.
-pub fn needs_engine(factory: &mut InstructionInfoFactory, instruction: &Instruction, wanted: Wanted) -> bool {
-    if !wanted.any_address() {
+/// Whether the engine has to run an instruction with these accesses by itself to see them.
+pub fn needs_engine(instruction: &Instruction, memory: &[UsedMemory], wanted: Wanted) -> bool {
+    if !wanted.any_address() || memory.is_empty() {
         return false;
     }
-    let sizes: Vec<u32> = memory_used(factory, instruction).map(|used| access_size(instruction, used)).collect();
-    if sizes.is_empty() {
-        return false;
-    }
-    let other_address = instruction.is_vsib() || indexes_by_byte_or_bit(instruction) || sizes.contains(&0);
-    let other_value = repeats(instruction) || is_masked(instruction) || sizes.iter().any(|&size| size > LARGEST_VALUE);
+    let has_size = |is_such: fn(u32) -> bool| memory.iter().any(|used| is_such(access_size(instruction, used)));
+    let other_address = instruction.is_vsib() || indexes_by_byte_or_bit(instruction) || has_size(|size| size == 0);
+    let other_value = repeats(instruction) || is_masked(instruction) || has_size(|size| size > LARGEST_VALUE);
     // What it stores has to be mended.
     let other_result = x87_pointer_stored(instruction).is_some();
     other_address || other_result || wanted.values && other_value

@@ -3,18 +3,9 @@
 
 use crate::context;
 use guest::instruction::register_number;
-use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 
 const RSP: u8 = context::RSP as u8;
-
-/// The full registers that the instruction may write.
-pub fn registers_written(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec<Register> {
-    let writes = |access: OpAccess| {
-        matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-    };
-    let used = factory.info(instruction).used_registers();
-    used.iter().filter(|used| writes(used.access())).map(|used| used.register().full_register()).collect()
-}
 
 /// Transfers that the engine runs and whose target is in a register or in memory.
 pub fn has_hidden_target(instruction: &Instruction) -> bool {

@@ -1,15 +1,15 @@
 //! Which words a path stores before and after each of its instructions, and where paths are cut for that.
 
-use super::irregular::needs_engine;
-use super::moves::{Stored, constant_move, has_hidden_target, loaded_into, registers_written, stored};
+use super::moves::{Stored, constant_move, has_hidden_target, loaded_into, stored};
+use super::notes::{Note, Notes};
 use super::wishes::Wishes;
 use super::{
-    AccessFacts, AccessKind, Held, Mark, Marks, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind,
-    access_size, accesses_of, site_kind,
+    AccessFacts, AccessKind, Held, Mark, Repeat, Site, SiteKind, Target, UnitFacts, Wanted, access_kind, access_size,
+    site_kind,
 };
 use crate::context::{RDI, RSI};
-use guest::instruction::{RegisterSet, register_number, registers_used, repeats};
-use iced_x86::{CodeSize, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register, UsedMemory};
+use guest::instruction::{RegisterSet, register_number, repeats};
+use iced_x86::{CodeSize, FlowControl, Instruction, Mnemonic, OpKind, Register, UsedMemory};
 use std::ops::Range;
 
 /// What the unit stores into its record: one word, or as many as a value in memory fills.
@@ -75,8 +75,8 @@ impl Operand {
             || self.base == Register::None && self.index == Register::None
     }
 
-    fn names_one_of(&self, registers: &[Register]) -> bool {
-        let names = |register: Register| registers.contains(&register.full_register());
+    fn names_one_of(&self, registers: RegisterSet) -> bool {
+        let names = |register: Register| register_number(register).is_some_and(|number| registers.contains(number));
         names(self.base) || names(self.index)
     }
 }
@@ -85,8 +85,10 @@ impl Operand {
 pub struct Plan {
     /// Two registers that the path does not use.
     pub scratch: (u8, u8),
-    pub before: Vec<Vec<Word>>,
-    pub after: Vec<Vec<Word>>,
+    /// All words, in the order in which they are stored.
+    pub words: Vec<Word>,
+    /// How many of them are stored up to and after each instruction.
+    stored: Vec<(usize, usize)>,
     pub facts: UnitFacts,
     /// The path is one instruction that the engine has to run by itself.
     pub needs_engine: bool,
@@ -118,8 +120,8 @@ const UNFIT: u16 = 1 << 4 | 1 << 1;
 /// Where an observed path ends: it leaves two registers unused, some instructions stand alone, and what runs up to a branch
 /// without anything to write down is a path by itself: it may be a loop.
 pub struct Cut<'a> {
-    factory: InstructionInfoFactory,
     wishes: Wishes<'a>,
+    notes: Notes,
     used: RegisterSet,
     is_first: bool,
     stands_alone: bool,
@@ -130,18 +132,23 @@ pub struct Cut<'a> {
 
 impl<'a> Cut<'a> {
     pub fn new(wishes: Wishes<'a>) -> Cut<'a> {
-        let factory = InstructionInfoFactory::new();
-        let used = RegisterSet(UNFIT);
-        Cut { factory, wishes, used, is_first: true, stands_alone: false, is_quiet: true, has_branched: false }
+        let (notes, used) = (Notes::default(), RegisterSet(UNFIT));
+        Cut { wishes, notes, used, is_first: true, stands_alone: false, is_quiet: true, has_branched: false }
+    }
+
+    /// What was found out about the path, which has so many instructions.
+    pub fn into_notes(mut self, instructions: usize) -> Notes {
+        self.notes.truncate(instructions);
+        self.notes
     }
 
     /// Whether the path may go on with this instruction; a first one comes in any case.
     pub fn admits(&mut self, instruction: &Instruction) -> bool {
         let is_first = std::mem::take(&mut self.is_first);
+        let note = self.notes.add(&self.wishes, instruction);
         // All accesses of a record go through the same FS base.
-        let stands_alone = instruction.mnemonic() == Mnemonic::Wrfsbase
-            || needs_engine(&mut self.factory, instruction, self.wishes.of(instruction));
-        let is_quiet = self.is_quiet && !self.wishes.concern_one(&mut self.factory, instruction);
+        let stands_alone = instruction.mnemonic() == Mnemonic::Wrfsbase || note.needs_engine;
+        let is_quiet = self.is_quiet && !note.is_told;
         let ends_quiet = self.is_quiet && !is_quiet && self.has_branched;
         if !is_first && (stands_alone || self.stands_alone || ends_quiet) {
             return false;
@@ -149,31 +156,49 @@ impl<'a> Cut<'a> {
         self.is_quiet = is_quiet;
         self.has_branched |= instruction.flow_control() == FlowControl::ConditionalBranch;
         self.stands_alone = stands_alone;
-        self.used = self.used.union(registers_used(&mut self.factory, instruction));
-        self.used = self.used.union(registers_marked(self.wishes.marks, instruction));
+        self.used = self.used.union(note.used);
         self.used.len() <= 14
     }
 }
 
 impl Plan {
-    pub fn new(factory: &mut InstructionInfoFactory, path: &[Instruction], wishes: Wishes<'_>) -> Plan {
-        let mut used = RegisterSet(UNFIT);
-        for instruction in path {
-            used = used.union(registers_used(factory, instruction)).union(registers_marked(wishes.marks, instruction));
-        }
+    /// The plan for a path that is what there are notes on, or that several times over.
+    pub fn new(path: &[Instruction], notes: &Notes, wishes: Wishes<'_>) -> Plan {
+        let used = notes.iter().fold(RegisterSet(UNFIT), |used, note| used.union(note.used));
         let mut free =
             [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5, 2, 0].into_iter().filter(|&register| !used.contains(register));
         let scratch =
             (free.next().expect("paths leave two registers"), free.next().expect("paths leave two registers"));
-        let needs_engine = path.first().is_some_and(|first| needs_engine(factory, first, wishes.of(first)));
-        let mut planner = Planner { wishes, wanted: wishes.wanted, known: Vec::new(), words: 1 };
-        let (before, after, facts) = (Vec::new(), Vec::new(), UnitFacts::default());
-        let mut plan = Plan { scratch, before, after, facts, needs_engine, leaving: None };
-        for (index, instruction) in path.iter().enumerate() {
-            planner.instruction(factory, &mut plan, index, instruction);
+        let needs_engine = notes.iter().next().is_some_and(|first| first.needs_engine);
+        let facts = UnitFacts { sites: Vec::with_capacity(path.len()), ..UnitFacts::default() };
+        let mut planner = Planner {
+            wishes,
+            wanted: wishes.wanted,
+            known: Vec::new(),
+            words: Vec::with_capacity(path.len()),
+            n_words: 1,
+            accesses: Vec::new(),
+            facts,
+        };
+        let mut stored = Vec::with_capacity(path.len());
+        for (index, (instruction, note)) in path.iter().zip(notes.iter().cycle()).enumerate() {
+            stored.push(planner.instruction(index, instruction, note, notes.memory_of(note)));
         }
-        plan.leaving = plan.facts.leaving(wishes);
-        plan
+        let Planner { words, facts, .. } = planner;
+        let leaving = facts.leaving(wishes);
+        Plan { scratch, words, stored, facts, needs_engine, leaving }
+    }
+
+    /// Which words are stored before an instruction.
+    pub fn before(&self, index: usize) -> Range<usize> {
+        let first = index.checked_sub(1).map_or(0, |last| self.stored[last].1);
+        first..self.stored[index].0
+    }
+
+    /// Which words are stored after an instruction.
+    pub fn after(&self, index: usize) -> Range<usize> {
+        let (before, after) = self.stored[index];
+        before..after
     }
 }
 
@@ -193,105 +218,100 @@ impl UnitFacts {
     }
 }
 
-/// What a mark needs.
-fn registers_marked(marks: &Marks, instruction: &Instruction) -> RegisterSet {
-    let registers = marks.get(&instruction.ip()).into_iter().flat_map(|mark| mark.registers());
-    RegisterSet(registers.fold(0, |set, register| set | 1 << register))
-}
-
 struct Planner<'a> {
     wishes: Wishes<'a>,
     /// Of the instruction that is being planned for.
     wanted: Wanted,
     known: Vec<Known>,
-    words: u16,
+    words: Vec<Word>,
+    /// How far they fill the record.
+    n_words: u16,
+    /// Of the instruction that is being planned for.
+    accesses: Vec<AccessFacts>,
+    facts: UnitFacts,
 }
 
 impl Planner<'_> {
+    /// Gives how many words are stored before the instruction has run, and after it has.
     fn instruction(
         &mut self,
-        factory: &mut InstructionInfoFactory,
-        plan: &mut Plan,
         index: usize,
         instruction: &Instruction,
-    ) {
-        let mut before = Vec::new();
-        let mut after = Vec::new();
-        self.wanted = self.wishes.of(instruction);
-        let mark = self.mark(&mut before, instruction.ip());
-        let memory = accesses_of(factory, instruction);
-        let written = registers_written(factory, instruction);
+        note: &Note,
+        memory: &[UsedMemory],
+    ) -> (usize, usize) {
+        self.wanted = note.wanted;
+        let mark = note.mark.map(|mark| (mark, self.mark(mark)));
         let reads_target = self.wanted.targets && has_hidden_target(instruction);
-        let is_narrowed = self.wishes.are_narrower_for(instruction);
-        let addressed = self.wanted.any_address() || reads_target || is_narrowed && self.wanted.targets;
-        let mut accesses: Vec<AccessFacts> =
-            memory.iter().map(|used| self.access(&mut before, index, instruction, used, addressed)).collect();
-        let mut repeat =
-            (repeats(instruction) && !is_narrowed).then(|| self.count_before(&mut before, &accesses, &memory));
+        let addressed = self.wanted.any_address() || reads_target || note.is_narrowed && self.wanted.targets;
+        let mut accesses = std::mem::take(&mut self.accesses);
+        accesses.extend(memory.iter().map(|used| self.access(index, instruction, used, addressed)));
+        let repeats = repeats(instruction) && !note.is_narrowed;
+        let mut repeat = repeats.then(|| self.count_before(&accesses, memory));
         if self.wanted.values {
             for (used, access) in memory.iter().zip(&mut accesses) {
-                access.before = self.value_before(&mut before, instruction, used, access);
+                access.before = self.value_before(instruction, used, access);
             }
         }
-        let target = self.target(&mut before, instruction, &memory, &accesses);
-        let fs_base = self.fs_base(&mut before, instruction);
+        let target = self.target(instruction, memory, &accesses);
+        let fs_base = self.fs_base(instruction);
+        let stored_before = self.words.len();
         if self.wanted.values {
             for (used, access) in memory.iter().zip(&mut accesses) {
-                self.values_after(&mut after, instruction, used, access, &written);
+                self.values_after(instruction, used, access, note.written);
             }
         }
         if let Some(repeat) = &mut repeat {
-            plan.facts.repeats = true;
-            self.count_after(&mut after, repeat, &memory);
+            self.facts.repeats = true;
+            self.count_after(repeat, memory);
         }
-        let (pc, next, kind) = (instruction.ip(), instruction.next_ip(), site_kind(instruction));
-        let is_hushed = (is_narrowed || self.wishes.tells_all) && self.wishes.quiet.concern(instruction);
-        let is_untold = is_narrowed && kind == SiteKind::Jump || is_hushed;
-        let target = if is_untold { Target::Unknown } else { target };
-        plan.facts.sites.push(Site { pc, next, kind, target, repeat, fs_base, mark });
-        if is_narrowed {
-            // Where a call puts its return address is wanted with where it goes.
-            accesses.retain(|access| self.wanted.targets && access.is_push_or_pop);
-        }
-        if !accesses.is_empty() || target != Target::Unknown || fs_base.is_some() || mark.is_some() {
-            plan.facts.telling.push(index as u16);
-        }
-        plan.facts.accesses.append(&mut accesses);
-        self.forget_changed(instruction, &written);
-        plan.before.push(before);
-        plan.after.push(after);
+        self.accesses = accesses;
+        self.add_site(index, instruction, note, Site { target, repeat, fs_base, mark, ..Site::plain(instruction) });
+        self.forget_changed(instruction, note.written);
+        (stored_before, self.words.len())
     }
 
-    fn next(&mut self, list: &mut Vec<Word>, word: Word) -> u16 {
-        let at = self.words;
-        list.push(word);
-        self.words += word.length();
+    /// Adds what is told of an instruction to the facts.
+    fn add_site(&mut self, index: usize, instruction: &Instruction, note: &Note, mut site: Site) {
+        let is_hushed = (note.is_narrowed || self.wishes.tells_all) && self.wishes.quiet.concern(instruction);
+        if note.is_narrowed && site.kind == SiteKind::Jump || is_hushed {
+            site.target = Target::Unknown;
+        }
+        if note.is_narrowed {
+            // Where a call puts its return address is wanted with where it goes.
+            self.accesses.retain(|access| self.wanted.targets && access.is_push_or_pop);
+        }
+        let is_told = site.target != Target::Unknown || site.fs_base.is_some() || site.mark.is_some();
+        if is_told || !self.accesses.is_empty() {
+            self.facts.telling.push(index as u16);
+        }
+        self.facts.sites.push(site);
+        self.facts.accesses.append(&mut self.accesses);
+    }
+
+    fn next(&mut self, word: Word) -> u16 {
+        let at = self.n_words;
+        self.words.push(word);
+        self.n_words += word.length();
         at
     }
 
-    fn mark(&mut self, words: &mut Vec<Word>, pc: u64) -> Option<(Mark, u16)> {
-        let mark = *self.wishes.marks.get(&pc)?;
-        let first = self.words;
+    /// The word from which on the mark's registers stand.
+    fn mark(&mut self, mark: Mark) -> u16 {
+        let first = self.n_words;
         for register in mark.registers() {
-            self.next(words, Word::Register(register));
+            self.next(Word::Register(register));
         }
         if mark == Mark::Entry {
             let operand = Operand { base: Register::RSP, index: Register::None, scale: 1 };
             let place = Place { address: Address::Operand(operand, 0), through_fs: false, size: 8 };
-            self.next(words, Word::Memory(place));
+            self.next(Word::Memory(place));
         }
-        Some((mark, first))
+        first
     }
 
-    fn access(
-        &mut self,
-        words: &mut Vec<Word>,
-        index: usize,
-        instruction: &Instruction,
-        used: &UsedMemory,
-        addressed: bool,
-    ) -> AccessFacts {
-        let (word, offset) = if addressed { self.base(words, used) } else { (0, 0) };
+    fn access(&mut self, index: usize, instruction: &Instruction, used: &UsedMemory, addressed: bool) -> AccessFacts {
+        let (word, offset) = if addressed { self.base(used) } else { (0, 0) };
         AccessFacts {
             instruction: index as u16,
             word,
@@ -305,17 +325,17 @@ impl Planner<'_> {
         }
     }
 
-    fn base(&mut self, words: &mut Vec<Word>, used: &UsedMemory) -> (u16, i64) {
+    fn base(&mut self, used: &UsedMemory) -> (u16, i64) {
         let displacement = used.displacement() as i64;
         let operand = Operand::of(used);
         if used.segment() == Register::GS {
-            return (self.next(words, Word::ThroughGs(operand, displacement)), 0);
+            return (self.next(Word::ThroughGs(operand, displacement)), 0);
         }
         if operand.is_constant() {
             return (0, displacement);
         }
         if used.address_size() == CodeSize::Code32 {
-            return (self.next(words, Word::Narrow(operand, displacement)), 0);
+            return (self.next(Word::Narrow(operand, displacement)), 0);
         }
         let in_reach =
             |known: &&Known| known.operand == operand && i32::try_from(displacement.wrapping_add(known.moved)).is_ok();
@@ -326,14 +346,14 @@ impl Planner<'_> {
             (Some(base), Register::None) => Word::Register(base),
             _ => Word::Sum(operand),
         };
-        let word = self.next(words, word);
+        let word = self.next(word);
         self.known.retain(|known| known.operand != operand);
         self.known.push(Known { operand, word, moved: 0 });
         (word, displacement)
     }
 
     /// The bytes of an access, while the registers in `written` no longer hold what the operand means by them.
-    fn place(&self, used: &UsedMemory, access: &AccessFacts, written: &[Register]) -> Place {
+    fn place(&self, used: &UsedMemory, access: &AccessFacts, written: RegisterSet) -> Place {
         let operand = Operand::of(used);
         let is_sum = used.segment() != Register::GS && used.address_size() != CodeSize::Code32;
         let address = if access.word == 0 {
@@ -347,47 +367,34 @@ impl Planner<'_> {
     }
 
     /// What is in memory beforehand; a load that leaves it in a register is written down afterwards.
-    fn value_before(
-        &mut self,
-        words: &mut Vec<Word>,
-        instruction: &Instruction,
-        used: &UsedMemory,
-        access: &AccessFacts,
-    ) -> Held {
+    fn value_before(&mut self, instruction: &Instruction, used: &UsedMemory, access: &AccessFacts) -> Held {
         if access.kind == AccessKind::Load && loaded_into(instruction).is_some() {
             return Held::Nowhere;
         }
-        Held::Word(self.next(words, Word::Memory(self.place(used, access, &[]))))
+        Held::Word(self.next(Word::Memory(self.place(used, access, RegisterSet::default()))))
     }
 
     fn values_after(
         &mut self,
-        words: &mut Vec<Word>,
         instruction: &Instruction,
         used: &UsedMemory,
         access: &mut AccessFacts,
-        written: &[Register],
+        written: RegisterSet,
     ) {
         if access.kind == AccessKind::Load {
             if let Some(register) = loaded_into(instruction) {
-                access.before = Held::Word(self.next(words, Word::Register(register)));
+                access.before = Held::Word(self.next(Word::Register(register)));
             }
             return;
         }
         access.after = match stored(instruction) {
             Stored::Constant(value) => Held::Constant(value),
-            Stored::Register(register) => Held::Word(self.next(words, Word::Register(register))),
-            Stored::Computed => Held::Word(self.next(words, Word::Memory(self.place(used, access, written)))),
+            Stored::Register(register) => Held::Word(self.next(Word::Register(register))),
+            Stored::Computed => Held::Word(self.next(Word::Memory(self.place(used, access, written)))),
         };
     }
 
-    fn target(
-        &mut self,
-        words: &mut Vec<Word>,
-        instruction: &Instruction,
-        memory: &[UsedMemory],
-        accesses: &[AccessFacts],
-    ) -> Target {
+    fn target(&mut self, instruction: &Instruction, memory: &[UsedMemory], accesses: &[AccessFacts]) -> Target {
         if site_kind(instruction) == SiteKind::Plain {
             return Target::Unknown;
         }
@@ -401,17 +408,19 @@ impl Planner<'_> {
             && let (OpKind::Register, Some(register)) =
                 (instruction.op0_kind(), register_number(instruction.op0_register()))
         {
-            return Target::Word(self.next(words, Word::Register(register)));
+            return Target::Word(self.next(Word::Register(register)));
         }
         let load = memory.iter().zip(accesses).find(|(_, access)| access.kind == AccessKind::Load);
         match load {
             Some((_, AccessFacts { before: Held::Word(word), .. })) => Target::Word(*word),
-            Some((used, access)) => Target::Word(self.next(words, Word::Memory(self.place(used, access, &[])))),
+            Some((used, access)) => {
+                Target::Word(self.next(Word::Memory(self.place(used, access, RegisterSet::default()))))
+            }
             None => Target::Unknown,
         }
     }
 
-    fn fs_base(&mut self, words: &mut Vec<Word>, instruction: &Instruction) -> Option<u16> {
+    fn fs_base(&mut self, instruction: &Instruction) -> Option<u16> {
         if !self.wishes.moves_fs_base(instruction) {
             return None;
         }
@@ -421,37 +430,35 @@ impl Planner<'_> {
             Some(number) if register.is_gpr64() => Word::Register(number),
             _ => Word::Narrow(operand, 0),
         };
-        Some(self.next(words, word))
+        Some(self.next(word))
     }
 
-    fn count_before(&mut self, words: &mut Vec<Word>, accesses: &[AccessFacts], memory: &[UsedMemory]) -> Repeat {
-        let before = self.next(words, Word::Count);
+    fn count_before(&mut self, accesses: &[AccessFacts], memory: &[UsedMemory]) -> Repeat {
+        let before = self.next(Word::Count);
         let is_narrow = memory.iter().any(|used| used.address_size() == CodeSize::Code32);
         let pointer = moving_access(memory).filter(|_| self.wanted.any_address());
         let pointer = pointer.map(|index| (accesses[index].word, 0));
         Repeat { before, after: 0, pointer, is_narrow }
     }
 
-    fn count_after(&mut self, words: &mut Vec<Word>, repeat: &mut Repeat, memory: &[UsedMemory]) {
-        repeat.after = self.next(words, Word::Count);
+    fn count_after(&mut self, repeat: &mut Repeat, memory: &[UsedMemory]) {
+        repeat.after = self.next(Word::Count);
         let register = moving_access(memory).and_then(|index| register_number(memory[index].base()));
         if let (Some(pointer), Some(register)) = (&mut repeat.pointer, register) {
-            pointer.1 = self.next(words, Word::Register(register));
+            pointer.1 = self.next(Word::Register(register));
         }
     }
 
     /// Bases that the instruction changes are unknown afterwards, unless it moves a register by a constant.
-    fn forget_changed(&mut self, instruction: &Instruction, written: &[Register]) {
-        let moved = constant_move(instruction);
-        if let Some((register, distance)) = moved {
+    fn forget_changed(&mut self, instruction: &Instruction, written: RegisterSet) {
+        let mut changed = written;
+        if let Some((register, distance)) = constant_move(instruction) {
             self.known.iter_mut().for_each(|known| known.move_by(register, distance));
+            register_number(register).into_iter().for_each(|moved| changed.remove(moved));
         }
-        self.known.retain(|known| {
-            let names = |register: Register| {
-                written.contains(&register.full_register()) && moved.is_none_or(|(moved, _)| moved != register)
-            };
-            !names(known.operand.base) && !names(known.operand.index)
-        });
+        if !changed.is_empty() {
+            self.known.retain(|known| !known.operand.names_one_of(changed));
+        }
     }
 }
 
@@ -475,7 +482,7 @@ fn moving_access(memory: &[UsedMemory]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Chosen;
+    use super::super::{Chosen, Marks};
     use super::*;
     use crate::code::observe::quiet::QuietFunctions;
     use iced_x86::{Decoder, DecoderOptions};
@@ -486,11 +493,19 @@ mod tests {
 
     fn plan_for(bytes: &[u8], wanted: Wanted) -> Plan {
         let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        Plan::new(
-            &mut InstructionInfoFactory::new(),
-            &path,
-            Wishes::new(wanted, &Marks::new(), None, &QuietFunctions::default()),
-        )
+        plan_with(&path, Wishes::new(wanted, &Marks::new(), None, &QuietFunctions::default()))
+    }
+
+    fn plan_with(path: &[Instruction], wishes: Wishes<'_>) -> Plan {
+        Plan::new(path, &Notes::on(path, &wishes), wishes)
+    }
+
+    fn before(plan: &Plan, index: usize) -> &[Word] {
+        &plan.words[plan.before(index)]
+    }
+
+    fn after(plan: &Plan, index: usize) -> &[Word] {
+        &plan.words[plan.after(index)]
     }
 
     fn bases(plan: &Plan) -> Vec<(u16, i64)> {
@@ -548,20 +563,20 @@ mod tests {
         assert_eq!(held[1], (word(3), word(4)));
         assert_eq!(held[2], (word(5), Held::Constant(7)));
         assert_eq!(held[3..], [(word(7), word(8)), (word(9), word(10))]);
-        assert_eq!(plan.after[0], [Word::Register(0)]);
-        assert!(matches!(plan.after[1][..], [Word::Memory(_)]), "AH is not at the bottom of its register");
-        assert_eq!(plan.after[3], [Word::Register(1)]);
-        assert!(matches!(plan.after[4][..], [Word::Memory(_)]), "the stack pointer changes on its way");
+        assert_eq!(after(&plan, 0), [Word::Register(0)]);
+        assert!(matches!(after(&plan, 1), [Word::Memory(_)]), "AH is not at the bottom of its register");
+        assert_eq!(after(&plan, 3), [Word::Register(1)]);
+        assert!(matches!(after(&plan, 4), [Word::Memory(_)]), "the stack pointer changes on its way");
     }
 
     #[test]
     fn nothing_is_written_down_that_nobody_wants() {
         // mov rax, [rbx]; call [rcx]
         let plan = plan_for(&[0x48, 0x8b, 0x03, 0xff, 0x11], Wanted::COUNTS);
-        assert!(plan.before.iter().chain(&plan.after).all(Vec::is_empty));
+        assert!(plan.words.is_empty());
         let targets = Wanted { targets: true, ..Wanted::COUNTS };
         let plan = plan_for(&[0x48, 0x8b, 0x03, 0xff, 0x11], targets);
-        assert_eq!(plan.before[0], []);
+        assert_eq!(before(&plan, 0), []);
         assert_eq!(plan.facts.sites[1].target, Target::Word(3), "behind the addresses of the call's own accesses");
     }
 
@@ -574,11 +589,11 @@ mod tests {
         let others = Wanted { targets: true, ..Wanted::COUNTS };
         let chosen = Chosen { instructions: [0x1003].into(), others, spares_calls: false, ..Chosen::default() };
         let wishes = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
-        let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
+        let plan = plan_with(&path, wishes);
         let told: Vec<(u16, bool)> =
             plan.facts.accesses.iter().map(|access| (access.instruction, access.is_push_or_pop)).collect();
         assert_eq!(told, [(1, false), (2, true)]);
-        assert!(plan.before[0].is_empty() && plan.after[0].is_empty());
+        assert!(before(&plan, 0).is_empty() && after(&plan, 0).is_empty());
         assert!(matches!(plan.facts.accesses[0].after, Held::Word(_)), "with its value");
         assert!(wishes.concern(&path) && !wishes.concern(&path[..1]));
     }
@@ -635,10 +650,10 @@ mod tests {
         let marks = Marks::from([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
         let quiet = QuietFunctions::default();
         let wishes = Wishes::new(Wanted::ADDRESSES, &marks, None, &quiet);
-        let plan = Plan::new(&mut InstructionInfoFactory::new(), &path, wishes);
-        assert_eq!(plan.before[0][..5], [7, 6, 2, 1, 4].map(Word::Register));
+        let plan = plan_with(&path, wishes);
+        assert_eq!(before(&plan, 0)[..5], [7, 6, 2, 1, 4].map(Word::Register));
         assert_eq!(plan.facts.sites[0].mark, Some((Mark::Entry, 1)));
-        assert_eq!(plan.before[1][..2], [0, 4].map(Word::Register));
+        assert_eq!(before(&plan, 1)[..2], [0, 4].map(Word::Register));
         let scratch = [plan.scratch.0, plan.scratch.1];
         assert!([7, 6, 2, 1, 4, 0, 3].iter().all(|register| !scratch.contains(register)));
     }
@@ -648,6 +663,6 @@ mod tests {
         let plan = plan(&[0xf3, 0x48, 0xa5]); // rep movsq
         let repeat = plan.facts.sites[0].repeat.expect("it repeats");
         assert_eq!((repeat.before, repeat.after), (3, 4));
-        assert_eq!(plan.after, [[Word::Count, Word::Register(6)]]);
+        assert_eq!(after(&plan, 0), [Word::Count, Word::Register(6)]);
     }
 }

@@ -182,7 +182,7 @@ impl Spared {
                 || !wishes.leave_out(instruction.ip())
                     && (repeats(instruction)
                         || self.sparing.is_steady(instruction.ip())
-                        || memory_used(&mut factory, instruction).any(is_atomic))
+                        || memory_used(factory.info(instruction), instruction).any(is_atomic))
         })
     }
 

@@ -1,9 +1,10 @@
 //! What is wanted of which instructions.
 
+use super::notes::Notes;
 use super::quiet::QuietFunctions;
-use super::{Chosen, Marks, SiteKind, Wanted, memory_used, site_kind};
+use super::{Chosen, Marks, SiteKind, Wanted, site_kind};
 use crate::code::path::GuestCode;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic};
+use iced_x86::{Instruction, Mnemonic};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -62,9 +63,9 @@ impl<'a> Wishes<'a> {
         self.unheard.iter().any(|code| code.contains(&pc))
     }
 
-    /// Whether less is wanted of an instruction than of others.
-    pub fn are_narrower_for(&self, instruction: &Instruction) -> bool {
-        (self.chosen.is_some() || self.leave_out(instruction.ip())) && !self.of(instruction).any_address()
+    /// Whether it is wanted to know that an instruction ran.
+    pub fn count(&self, pc: u64) -> bool {
+        self.chosen.is_none() && !self.leave_out(pc)
     }
 
     /// The code of which it matters only whether an instruction leaves it.
@@ -92,18 +93,8 @@ impl<'a> Wishes<'a> {
 
     /// Whether there is anything to write down of a path. Where all instructions are wanted, that they ran counts too.
     pub fn concern(&self, path: &[Instruction]) -> bool {
-        let mut factory = InstructionInfoFactory::new();
-        path.iter().any(|instruction| self.concern_one(&mut factory, instruction))
-    }
-
-    /// The same of one instruction.
-    pub fn concern_one(&self, factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
-        let wanted = self.of(instruction);
-        self.chosen.is_none() && !self.leave_out(instruction.ip())
-            || wanted.any_address() && memory_used(factory, instruction).next().is_some()
-            || wanted.targets
-            || self.marks.contains_key(&instruction.ip())
-            || self.moves_fs_base(instruction)
+        let mut notes = Notes::default();
+        path.iter().any(|instruction| notes.add(self, instruction).is_told)
     }
 
     /// Whether later addresses depend on the new FS base.

@@ -30,7 +30,7 @@ impl Emitter<'_> {
     /// Runs the instruction with fewer components in EDX:EAX, which get their values back, also if it faults. The operand
     /// may name them, so its address is computed first.
     pub(super) fn with_components(&mut self, instruction: &Instruction, limit: u32) {
-        let used = registers_used(&mut self.cache.factory, instruction);
+        let used = registers_used(self.cache.factory.info(instruction));
         let address = (0..16)
             .rev()
             .find(|&register| ![AX, DX, RSP as u8].contains(&register) && !used.contains(register))

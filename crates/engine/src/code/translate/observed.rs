@@ -9,6 +9,7 @@ use crate::code::observe::{RecordFacts, UnitFacts};
 use crate::context::Layout;
 use guest::instruction::register_named;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
+use std::ops::Range;
 
 /// The observation of the unit under translation.
 pub(super) struct Observer {
@@ -92,9 +93,9 @@ impl Emitter<'_> {
     /// Stores the words that the instruction's accesses need; completes the record before a transfer.
     pub(super) fn observe_before(&mut self, index: usize, instruction: &Instruction, transfers: bool) {
         let Some(observer) = &self.observer else { return };
-        let words = observer.plan.before[index].clone();
+        let words = observer.plan.before(index);
         self.step(instruction.ip(), Disturbance::default());
-        self.store_words(instruction.ip(), &words);
+        self.store_words(instruction.ip(), words);
         if transfers {
             if let Some(observer) = &mut self.observer {
                 observer.executed += 1;
@@ -108,17 +109,19 @@ impl Emitter<'_> {
         if observer.complete {
             return;
         }
-        let words = observer.plan.after[index].clone();
+        let words = observer.plan.after(index);
         observer.executed = index as u16 + 1;
-        self.store_words(pc, &words);
+        self.store_words(pc, words);
     }
 
-    fn store_words(&mut self, pc: u64, words: &[Word]) {
+    /// Stores these of the plan's words.
+    fn store_words(&mut self, pc: u64, words: Range<usize>) {
         for word in words {
-            let Some(observer) = &mut self.observer else { return };
+            let Some(observer) = &self.observer else { return };
             let (pointer, value) = observer.plan.scratch;
             let at = 8 * i32::from(observer.words);
-            let register = match *word {
+            let word = observer.plan.words[word];
+            let register = match word {
                 Word::Register(register) => register,
                 Word::Count => CX,
                 Word::Sum(operand) => {

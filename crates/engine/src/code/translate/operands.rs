@@ -58,7 +58,7 @@ impl Emitter<'_> {
         let through_gs = instruction.segment_prefix() == Register::GS
             && instruction.mnemonic() != Mnemonic::Lea
             && (instruction.mnemonic() == Mnemonic::Clzero // whose operand the decoder does not tell
-                || memory_used(&mut self.cache.factory, instruction).any(|used| used.segment() == Register::GS));
+                || memory_used(self.cache.factory.info(instruction), instruction).any(|used| used.segment() == Register::GS));
         if through_gs && !has_ordinary_operand(instruction) {
             return self.with_own_gs(instruction, bytes);
         }
@@ -127,7 +127,7 @@ impl Emitter<'_> {
 
     /// Runs the instruction with its address in a spilled register.
     pub(super) fn at_materialised_address(&mut self, instruction: &Instruction) {
-        let mut used = registers_used(&mut self.cache.factory, instruction);
+        let mut used = registers_used(self.cache.factory.info(instruction));
         if let Some((pointer, value)) = self.observer.as_ref().and_then(Observer::scratch) {
             used.insert(pointer);
             used.insert(value);

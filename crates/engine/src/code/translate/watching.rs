@@ -127,7 +127,8 @@ fn accesses_of(factory: &mut InstructionInfoFactory, instruction: &Instruction, 
         || instruction.mnemonic() == Mnemonic::Enter
         || instruction.mnemonic() == Mnemonic::Pop && into_memory;
     let matters = |memory: &&UsedMemory| reads || writes(memory);
-    let places: Vec<UsedMemory> = memory_used(factory, instruction).filter(matters).copied().collect();
+    let places: Vec<UsedMemory> =
+        memory_used(factory.info(instruction), instruction).filter(matters).copied().collect();
     let is_plain = !unusual && places.iter().all(is_sum) && places.iter().filter(|memory| writes(memory)).count() < 2;
     if places.is_empty() || is_plain { Accesses::At(places) } else { Accesses::Anywhere }
 }
