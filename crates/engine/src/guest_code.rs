@@ -10,8 +10,8 @@ pub struct LiveCode<'a>(pub &'a GuestSpace);
 
 impl GuestCode for LiveCode<'_> {
     fn fetch(&self, pc: u64) -> &[u8] {
-        /// More than any instruction, less than a page: a unit asks again for each.
-        const WINDOW: u64 = 16;
+        /// Enough for a straight run of instructions.
+        const WINDOW: u64 = 128;
         match self.0.code_around(pc) {
             // SAFETY: the range is mapped and executable by the guest's own mappings, which the kernel makes readable
             // on this machine; only the thread with the turn can change them, and it is busy here.

@@ -18,6 +18,7 @@ impl Condition {
 }
 
 /// Machine code under construction, to be placed at `base`.
+#[derive(Default)]
 pub struct Assembler {
     base: u64,
     bytes: Vec<u8>,

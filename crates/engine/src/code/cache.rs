@@ -14,6 +14,7 @@ mod tellings;
 use crate::code::assembler::Assembler;
 use crate::code::hot::{Guard, Heat, HotPaths};
 use crate::code::memory::{BranchTable, CodeMemory, Mark, RegionName};
+use crate::code::observe::notes::Notes;
 use crate::code::observe::quiet::QuietFunctions;
 use crate::code::observe::sparing::{Spared, Sparing};
 use crate::code::observe::wishes::Wishes;
@@ -64,6 +65,8 @@ pub struct CodeCache {
     pub(super) stubs: Stubs,
     pub(super) encoder: Encoder,
     pub(super) factory: InstructionInfoFactory,
+    /// Those on the last path, whose memory serves for the next.
+    pub(super) notes: Option<Notes>,
     pub stats: CacheStats,
     limits: Limits,
     /// Host entry of every translated block.
@@ -78,6 +81,7 @@ pub struct CodeCache {
     empty: Mark,
     generation: u64,
     assembler: Assembler,
+    exit_assembler: Assembler,
     /// The unit under translation is not to be found again.
     anonymous: bool,
     stop_at: Option<u64>,
@@ -165,6 +169,7 @@ impl CodeCache {
             stubs,
             encoder: Encoder::new(64),
             factory: InstructionInfoFactory::new(),
+            notes: None,
             stats: CacheStats::default(),
             limits,
             entries: FxHashMap::default(),
@@ -176,6 +181,7 @@ impl CodeCache {
             new_pages: Vec::new(),
             generation: 0,
             assembler: Assembler::new(0),
+            exit_assembler: Assembler::new(0),
             anonymous: false,
             stop_at: None,
             detached: false,
@@ -487,23 +493,23 @@ impl CodeCache {
     /// Makes a unit; tells where it begins and where it foresees targets.
     fn emit(&mut self, unit: impl FnOnce(&mut CodeCache, &mut Assembler) -> Output) -> (u64, Vec<Guard>) {
         let started = std::time::Instant::now();
-        let mut asm = std::mem::replace(&mut self.assembler, Assembler::new(0));
+        let first_step = self.steps.len();
+        let mut asm = std::mem::take(&mut self.assembler);
         asm.restart(self.memory.hot.next());
         let mut output = unit(self, &mut asm);
         let host = self.memory.append(RegionName::Hot, asm.bytes());
         let end = host + asm.bytes().len() as u64;
         self.assembler = asm;
         let guards = std::mem::take(&mut output.guards);
-        self.register(output, host..end);
+        self.register(output, host..end, first_step);
         self.stats.translation += started.elapsed();
         (host, guards)
     }
 
-    fn register(&mut self, output: Output, host: Range<u64>) {
+    fn register(&mut self, output: Output, host: Range<u64>, first_step: usize) {
         let number = self.units.len() as u32;
-        let first_step = self.steps.len();
         let mut last_page = u64::MAX;
-        let findable = if self.anonymous && !self.keeps_step { &[] } else { output.steps.as_slice() };
+        let findable = if self.anonymous && !self.keeps_step { &[] } else { &self.steps[first_step..] };
         for step in findable {
             // An instruction may cross into the next page.
             for page in [step.pc / PAGE, (step.pc + 14) / PAGE] {
@@ -521,8 +527,17 @@ impl CodeCache {
         }
         self.stats.units += 1;
         self.stats.instructions += output.instructions as u64;
-        self.steps.extend_from_slice(&output.steps);
         self.units.push(Unit { host, steps: first_step..self.steps.len(), entries: output.entries, live: true });
+    }
+
+    /// Tells what the next place of the unit under translation means.
+    pub(super) fn add_step(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// What the last place means.
+    pub(super) fn last_step(&self) -> Option<&Step> {
+        self.steps.last()
     }
 
     /// Tells where a block of the unit under translation begins.
@@ -542,12 +557,15 @@ impl CodeCache {
     pub(super) fn emit_exit(&mut self, exit: Exit, restore: impl FnOnce(&mut Assembler)) -> u64 {
         let number = self.exits.len() as u64;
         self.exits.push(exit);
-        let mut asm = Assembler::new(self.memory.cold.next());
+        let mut asm = std::mem::take(&mut self.exit_assembler);
+        asm.restart(self.memory.cold.next());
         restore(&mut asm);
         asm.store_slot(self.layout.gpr(0), 0);
         asm.load_constant(0, number);
         asm.jump(self.stubs.leave);
-        self.memory.append(RegionName::Cold, asm.bytes())
+        let stub = self.memory.append(RegionName::Cold, asm.bytes());
+        self.exit_assembler = asm;
+        stub
     }
 
     /// Places an eight-byte constant near the code.

@@ -321,9 +321,14 @@ pub fn access_kind(instruction: &Instruction, used: &UsedMemory) -> AccessKind {
     match used.access() {
         OpAccess::Read | OpAccess::CondRead => AccessKind::Load,
         OpAccess::Write | OpAccess::CondWrite => AccessKind::Store,
-        _ if instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg => AccessKind::Atomic,
+        _ if may_be_atomic(instruction) => AccessKind::Atomic,
         _ => AccessKind::Update,
     }
+}
+
+/// Whether the instruction is atomic if it reads and writes memory.
+pub fn may_be_atomic(instruction: &Instruction) -> bool {
+    instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg
 }
 
 pub fn site_kind(instruction: &Instruction) -> SiteKind {

@@ -44,19 +44,39 @@ pub struct Path {
 
 /// One decoded instruction or why there is none.
 pub fn decode_at(code: &dyn GuestCode, pc: u64) -> Result<Instruction, End> {
-    let bytes = code.fetch(pc);
-    if bytes.is_empty() {
-        return Err(End::Unfetchable { pc, address: pc });
+    Reader { code, decoder: None }.at(pc)
+}
+
+/// Decodes one instruction after the other. Beginning to decode takes as long as decoding, so it is done once for those that lie
+/// behind each other.
+struct Reader<'c> {
+    code: &'c dyn GuestCode,
+    decoder: Option<Decoder<'c>>,
+}
+
+impl Reader<'_> {
+    fn at(&mut self, pc: u64) -> Result<Instruction, End> {
+        if let Some(decoder) = self.decoder.as_mut().filter(|decoder| decoder.ip() == pc) {
+            let instruction = decoder.decode();
+            if !instruction.is_invalid() {
+                return Ok(instruction);
+            }
+            // It may go on in bytes that have not been fetched.
+        }
+        let bytes = self.code.fetch(pc);
+        if bytes.is_empty() {
+            return Err(End::Unfetchable { pc, address: pc });
+        }
+        let decoder = self.decoder.insert(Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE));
+        let instruction = decoder.decode();
+        if !instruction.is_invalid() {
+            return Ok(instruction);
+        }
+        Err(match decoder.last_error() {
+            DecoderError::NoMoreBytes => End::Unfetchable { pc, address: pc + bytes.len() as u64 },
+            _ => End::Undefined { pc },
+        })
     }
-    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
-    let instruction = decoder.decode();
-    if !instruction.is_invalid() {
-        return Ok(instruction);
-    }
-    Err(match decoder.last_error() {
-        DecoderError::NoMoreBytes => End::Unfetchable { pc, address: pc + bytes.len() as u64 },
-        _ => End::Undefined { pc },
-    })
 }
 
 /// Whether control may go on elsewhere than at the next instruction or a constant target.
@@ -137,11 +157,13 @@ impl Path {
         is_known: impl Fn(u64) -> bool,
         mut admits: impl FnMut(&Instruction) -> bool,
     ) -> Path {
-        let mut path = Path { instructions: Vec::with_capacity(32), end: End::Continues(head) };
-        let mut starts = vec![head];
+        let mut path = Path { instructions: Vec::with_capacity(limits.instructions), end: End::Continues(head) };
+        let mut starts = Vec::with_capacity(limits.branches);
+        starts.push(head);
+        let mut reader = Reader { code, decoder: None };
         let mut pc = head;
         loop {
-            let instruction = match decode_at(code, pc) {
+            let instruction = match reader.at(pc) {
                 Ok(instruction) => instruction,
                 Err(end) => {
                     path.end = if path.instructions.is_empty() { end } else { End::Continues(pc) };

@@ -36,7 +36,6 @@ const SCRATCH: u8 = R11 as u8;
 const MIN_ENTRY_DISTANCE: u64 = 5;
 /// What the cache keeps of a unit besides its code.
 pub struct Output {
-    pub steps: Vec<Step>,
     pub entries: Vec<(u64, u64)>,
     pub instructions: usize,
     pub guards: Vec<Guard>,
@@ -64,45 +63,27 @@ struct Emitter<'a> {
 
 /// Translates the path at `head` into `asm`.
 pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, head: u64, limits: Limits) -> Output {
-    let wishes = cache.wishes();
-    let mut cut = wishes.map(Cut::new);
-    let stop_at = cache.stop_at();
-    if cache.is_place(head) && !cache.is_anonymous() {
+    if let Some(exit) = exit_at(cache, head) {
         let mut emitter = Emitter::new(cache, asm, 0);
         emitter.entry(head);
-        emitter.leave_for(head, Exit::Place { pc: head });
+        emitter.leave_for(head, exit);
         return emitter.output;
     }
-    if cache.has_sequel(head) {
-        let mut emitter = Emitter::new(cache, asm, 0);
-        emitter.entry(head);
-        emitter.leave_for(head, Exit::Sequel { pc: head });
-        return emitter.output;
-    }
-    let admits = |instruction: &Instruction| {
-        wishes.into_iter().for_each(|wishes| wishes.meet(code, instruction));
-        // Asked in any case, so that there is a note on each instruction.
-        let fits = cut.as_mut().is_none_or(|cut| cut.admits(instruction));
-        stop_at != Some(instruction.ip())
-            && !cache.is_place(instruction.ip())
-            && !cache.has_sequel(instruction.ip())
-            && cache.beyond.as_ref().is_none_or(|beyond| beyond.knows(instruction))
-            && fits
-    };
-    let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
-    let mut notes = cut.map(|cut| cut.into_notes(path.instructions.len()));
-    let is_free = stop_at.is_none() && !cache.single_steps && !cache.is_anonymous();
-    let is_observed = notes.as_ref().is_some_and(Notes::tell_something);
-    let path = if is_observed && is_free { path.into_loop() } else { path };
-    notes.iter_mut().for_each(|notes| notes.truncate(path.instructions.len()));
-    let path = if is_observed && is_free { path.repeated() } else { path };
+    let mut notes = cache.notes.take().unwrap_or_default();
+    let path = follow(cache, code, head, limits, &mut notes);
+    let is_free = cache.stop_at().is_none() && !cache.single_steps && !cache.is_anonymous();
+    let may_repeat = is_free && notes.tell_something();
+    let path = if may_repeat { path.into_loop() } else { path };
+    notes.truncate(path.instructions.len());
+    let path = if may_repeat { path.repeated() } else { path };
     if let (Some(beyond), Some(first)) = (&mut cache.beyond, path.instructions.first()) {
         beyond.meet(first);
     }
     let placements = events::place(code, &path.instructions, &cache.points);
-    let told = notes.filter(Notes::tell_something);
-    let plan = cache.wishes().zip(told).map(|(wishes, notes)| Plan::new(&path.instructions, &notes, wishes));
-    let left = if is_observed && is_free { cache.tell_for_a_while(head, &path) } else { None };
+    let wishes = cache.wishes().filter(|_| notes.tell_something());
+    let plan = wishes.map(|wishes| Plan::new(&path.instructions, &notes, wishes));
+    cache.notes = Some(notes);
+    let left = if may_repeat { cache.tell_for_a_while(head, &path) } else { None };
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);
     if let Some(left) = left {
@@ -117,6 +98,33 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     }
     emitter.path(code, &path, &placements);
     emitter.output
+}
+
+/// How a unit leaves at once that begins where translated code is to be left.
+fn exit_at(cache: &CodeCache, head: u64) -> Option<Exit> {
+    if cache.is_place(head) && !cache.is_anonymous() {
+        return Some(Exit::Place { pc: head });
+    }
+    cache.has_sequel(head).then_some(Exit::Sequel { pc: head })
+}
+
+/// The path at `head`, with notes on it if it may be observed.
+fn follow(cache: &CodeCache, code: &dyn GuestCode, head: u64, limits: Limits, notes: &mut Notes) -> Path {
+    notes.clear();
+    let wishes = cache.wishes();
+    let mut cut = wishes.map(|wishes| Cut::new(wishes, notes));
+    let admits = |instruction: &Instruction| {
+        wishes.into_iter().for_each(|wishes| wishes.meet(code, instruction));
+        // Asked in any case, so that there is a note on each instruction.
+        let fits = cut.as_mut().is_none_or(|cut| cut.admits(instruction));
+        fits && cache.stop_at() != Some(instruction.ip())
+            && !cache.is_place(instruction.ip())
+            && !cache.has_sequel(instruction.ip())
+            && cache.beyond.as_ref().is_none_or(|beyond| beyond.knows(instruction))
+    };
+    let path = Path::follow(code, head, limits, |pc| cache.entry(pc).is_some(), admits);
+    notes.truncate(path.instructions.len());
+    path
 }
 
 /// Translates a path as it is, with no entry and no observation.
@@ -160,12 +168,7 @@ pub fn twin(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, pa
 
 impl Emitter<'_> {
     fn new<'a>(cache: &'a mut CodeCache, asm: &'a mut Assembler, instructions: usize) -> Emitter<'a> {
-        let output = Output {
-            steps: Vec::with_capacity(instructions + 8),
-            entries: Vec::new(),
-            instructions,
-            guards: Vec::new(),
-        };
+        let output = Output { entries: Vec::new(), instructions, guards: Vec::new() };
         let layout = cache.layout;
         Emitter {
             cache,
@@ -273,7 +276,7 @@ impl Emitter<'_> {
     fn step(&mut self, pc: u64, disturbance: Disturbance) {
         let observed = self.observer.as_ref().map(Observer::state);
         let disturbance = Disturbance { ahead: self.ahead, observed, ..disturbance };
-        self.output.steps.push(Step { host: self.asm.here(), pc, disturbance });
+        self.cache.add_step(Step { host: self.asm.here(), pc, disturbance });
     }
 
     /// A jump to another place of the guest, linked now or when it is first taken.
@@ -386,7 +389,7 @@ impl Emitter<'_> {
     /// Leaves for good at this point; an observed unit's record ends here.
     fn leave_by(&mut self, exit: Exit) {
         if self.observer.as_ref().and_then(Observer::scratch).is_some() {
-            let pc = self.output.steps.last().map_or(0, |step| step.pc);
+            let pc = self.cache.last_step().map_or(0, |step| step.pc);
             self.complete_record(pc);
         }
         let stub = self.cache.emit_exit(exit, |_| {});

@@ -41,6 +41,12 @@ impl Default for Notes {
 }
 
 impl Notes {
+    /// Makes room for those on another path.
+    pub fn clear(&mut self) {
+        self.notes.clear();
+        self.memory.clear();
+    }
+
     #[cfg(test)]
     pub fn on(path: &[Instruction], wishes: &Wishes<'_>) -> Notes {
         let mut notes = Notes::default();

@@ -121,7 +121,7 @@ const UNFIT: u16 = 1 << 4 | 1 << 1;
 /// without anything to write down is a path by itself: it may be a loop.
 pub struct Cut<'a> {
     wishes: Wishes<'a>,
-    notes: Notes,
+    notes: &'a mut Notes,
     used: RegisterSet,
     is_first: bool,
     stands_alone: bool,
@@ -131,15 +131,10 @@ pub struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    pub fn new(wishes: Wishes<'a>) -> Cut<'a> {
-        let (notes, used) = (Notes::default(), RegisterSet(UNFIT));
+    /// A note is taken of each instruction that is asked about.
+    pub fn new(wishes: Wishes<'a>, notes: &'a mut Notes) -> Cut<'a> {
+        let used = RegisterSet(UNFIT);
         Cut { wishes, notes, used, is_first: true, stands_alone: false, is_quiet: true, has_branched: false }
-    }
-
-    /// What was found out about the path, which has so many instructions.
-    pub fn into_notes(mut self, instructions: usize) -> Notes {
-        self.notes.truncate(instructions);
-        self.notes
     }
 
     /// Whether the path may go on with this instruction; a first one comes in any case.
@@ -608,7 +603,8 @@ mod tests {
             Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false, ..Chosen::default() };
         let wishes = Wishes::new(Wanted::ADDRESSES, &marks, Some(&chosen), &quiet);
         let admitted = |wishes| {
-            let mut cut = Cut::new(wishes);
+            let mut notes = Notes::default();
+            let mut cut = Cut::new(wishes, &mut notes);
             path.iter().take_while(|instruction| cut.admits(instruction)).count()
         };
         assert_eq!(admitted(wishes), 2);
@@ -634,11 +630,12 @@ mod tests {
         let [nop, moves] = [decoder.decode(), decoder.decode()];
         let (unmarked, quiet) = (Marks::new(), QuietFunctions::default());
         let wishes = |wanted| Wishes::new(wanted, &unmarked, None, &quiet);
-        let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
+        let mut notes = Notes::default();
+        let mut cut = Cut::new(wishes(Wanted::EVERYTHING), &mut notes);
         assert!(cut.admits(&nop) && !cut.admits(&moves), "not behind others");
-        let mut cut = Cut::new(wishes(Wanted::EVERYTHING));
+        let mut cut = Cut::new(wishes(Wanted::EVERYTHING), &mut notes);
         assert!(cut.admits(&moves) && !cut.admits(&nop), "and nothing behind them");
-        let mut cut = Cut::new(wishes(Wanted::ADDRESSES));
+        let mut cut = Cut::new(wishes(Wanted::ADDRESSES), &mut notes);
         assert!(cut.admits(&nop) && cut.admits(&moves), "without values there is nothing to it");
     }
 

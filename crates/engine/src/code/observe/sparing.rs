@@ -14,10 +14,10 @@
 //! What orders others is always told: locked instructions, and records in which there is more than accesses.
 
 use super::wishes::Wishes;
-use super::{AccessFacts, AccessKind, Target, UnitFacts, access_kind, memory_used, repeats};
-use iced_x86::{Instruction, InstructionInfoFactory, UsedMemory};
+use super::{AccessFacts, AccessKind, Target, UnitFacts, access_kind, may_be_atomic, memory_used, repeats};
+use iced_x86::{Instruction, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trace::stream::strips::{NUMBERS, STRIP_BITS, STRIP_SIZE};
@@ -175,14 +175,17 @@ impl Spared {
     pub fn insists_on(&self, wishes: Wishes<'_>, path: &[Instruction]) -> bool {
         let mut factory = InstructionInfoFactory::new();
         path.iter().any(|instruction| {
-            let is_atomic = |used: &UsedMemory| access_kind(instruction, used) == AccessKind::Atomic;
+            let mut is_atomic = || {
+                let mut memory = memory_used(factory.info(instruction), instruction);
+                memory.any(|used| access_kind(instruction, used) == AccessKind::Atomic)
+            };
             wishes.of(instruction).targets
                 || wishes.marks.contains_key(&instruction.ip())
                 || wishes.moves_fs_base(instruction)
                 || !wishes.leave_out(instruction.ip())
                     && (repeats(instruction)
                         || self.sparing.is_steady(instruction.ip())
-                        || memory_used(factory.info(instruction), instruction).any(is_atomic))
+                        || may_be_atomic(instruction) && is_atomic())
         })
     }
 
@@ -238,25 +241,23 @@ impl Spared {
 
 /// As few as it takes for some accesses.
 fn starts_of<'a>(accesses: impl Iterator<Item = &'a AccessFacts>) -> Vec<Start> {
-    let mut by_word: BTreeMap<(u16, bool), Vec<(i64, i64)>> = BTreeMap::new();
-    for access in accesses {
+    let span = |access: &AccessFacts| {
         let end = access.offset.saturating_add(i64::from(access.size.max(1)));
-        by_word.entry((access.word, access.through_fs)).or_default().push((access.offset, end));
-    }
+        (access.word, access.through_fs, access.offset, end)
+    };
+    let mut spans: Vec<(u16, bool, i64, i64)> = accesses.map(span).collect();
+    spans.sort_unstable();
     let mut starts: Vec<Start> = Vec::new();
-    for ((word, through_fs), mut spans) in by_word {
-        spans.sort_unstable();
-        let first = starts.len();
-        let mut covered = i64::MIN;
-        for (start, end) in spans {
-            let mut next = start.max(covered);
-            let within = |start: &Start| (end - 1 - start.offset).clamp(start.reach, STRIP_SIZE as i64 - 1);
-            starts[first..].iter_mut().next_back().into_iter().for_each(|last| last.reach = within(last));
-            while next < end {
-                covered = next.saturating_add(STRIP_SIZE as i64);
-                starts.push(Start { word, offset: next, through_fs, reach: (end - next).min(STRIP_SIZE as i64) - 1 });
-                next = covered;
-            }
+    for (word, through_fs, start, end) in spans {
+        let last = starts.last_mut().filter(|last| (last.word, last.through_fs) == (word, through_fs));
+        let mut next = start;
+        if let Some(last) = last {
+            next = start.max(last.offset.saturating_add(STRIP_SIZE as i64));
+            last.reach = (end - 1 - last.offset).clamp(last.reach, STRIP_SIZE as i64 - 1);
+        }
+        while next < end {
+            starts.push(Start { word, offset: next, through_fs, reach: (end - next).min(STRIP_SIZE as i64) - 1 });
+            next = next.saturating_add(STRIP_SIZE as i64);
         }
     }
     starts

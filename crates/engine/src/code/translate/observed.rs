@@ -3,9 +3,9 @@
 use super::{CX, Emitter};
 use crate::code::assembler::{Assembler, Condition, Patch};
 use crate::code::cache::{Disturbance, Exit, Observed, Step};
+use crate::code::observe::RecordFacts;
 use crate::code::observe::plan::{Address, Operand, Place, Plan, Word};
 use crate::code::observe::sparing::Allowance;
-use crate::code::observe::{RecordFacts, UnitFacts};
 use crate::context::Layout;
 use guest::instruction::register_named;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
@@ -54,8 +54,8 @@ impl Observer {
 
 impl Emitter<'_> {
     /// Takes two registers for the unit's record.
-    pub(super) fn begin_observation(&mut self, head: u64, plan: Plan) {
-        let facts = plan.facts.clone();
+    pub(super) fn begin_observation(&mut self, head: u64, mut plan: Plan) {
+        let facts = std::mem::take(&mut plan.facts);
         let unit = self.cache.catalogue_mut().map_or(0, |catalogue| catalogue.add_unit(facts));
         let (pointer, value) = plan.scratch;
         self.step(head, Disturbance::default());
@@ -259,7 +259,7 @@ impl Emitter<'_> {
         let leaving = observer.plan.leaving.as_ref().filter(|leaving| leaving.instruction < executed);
         match leaving {
             Some(leaving) => self.write_record_if_leaving(leaving, ending, record),
-            None => self.write_record(&observer.plan.facts, allowance, ending, record),
+            None => self.write_record(unit, allowance, ending, record),
         }
         self.observer = Some(observer);
     }
@@ -297,10 +297,9 @@ impl Emitter<'_> {
             // Only running over the end of the buffer can fault here.
             let observed = Some(Observed { unit, executed, words, scratch: Some(scratch), capturing: false });
             let disturbance = Disturbance { observed, ..Disturbance::default() };
-            self.output.steps.push(Step { host: here, pc: target, disturbance });
+            self.cache.add_step(Step { host: here, pc: target, disturbance });
             let record = self.new_record(unit, executed, words, target);
-            let facts: &UnitFacts = &observer.plan.facts;
-            self.write_record(facts, observer.allowance, Ending { executed, words, scratch }, record);
+            self.write_record(unit, observer.allowance, Ending { executed, words, scratch }, record);
             if target == observer.head && self.may_loop() {
                 self.asm.jump(observer.body);
             } else {

@@ -4,7 +4,6 @@ use super::observed::Ending;
 use super::{CX, Emitter};
 use crate::code::assembler::{Assembler, Hop, Patch};
 use crate::code::cache::Disturbance;
-use crate::code::observe::UnitFacts;
 use crate::code::observe::plan::Leaving;
 use crate::code::observe::sparing::{Allowance, FIRST_COME, Fate, NOW_AND_THEN, Start};
 use crate::context::{SPILL_SLOTS, Slot};
@@ -62,9 +61,11 @@ impl Emitter<'_> {
     }
 
     /// Writes the record's number and moves on in the buffer, unless the record is not worth it.
-    pub(super) fn write_record(&mut self, unit: &UnitFacts, allowance: Option<Allowance>, ending: Ending, record: u32) {
-        let Some(spared) = self.cache.spared() else { return self.move_on(ending, record) };
-        let (fate, mark) = (spared.fate(unit, ending.executed), spared.mark());
+    pub(super) fn write_record(&mut self, unit: u32, allowance: Option<Allowance>, ending: Ending, record: u32) {
+        let (Some(spared), Some(catalogue)) = (self.cache.spared(), self.cache.catalogue()) else {
+            return self.move_on(ending, record);
+        };
+        let (fate, mark) = (spared.fate(catalogue.unit(unit), ending.executed), spared.mark());
         if fate == (Fate::Told { marks: Vec::new() }) {
             return self.move_on(ending, record);
         }
@@ -238,8 +239,7 @@ impl Look {
 
     /// Something is known of the strips of a start from now on.
     fn mark(self, asm: &mut Assembler, start: &Start, what: i8) {
-        let reaches = if start.reach > 0 { vec![0, start.reach] } else { vec![0] };
-        for distance in reaches {
+        for distance in [0, start.reach].into_iter().take(1 + usize::from(start.reach > 0)) {
             self.load_number(asm, start, distance);
             // And that of the strip before.
             for near in [what, what - 2].into_iter().take(1 + usize::from(self.is_thorough)) {
