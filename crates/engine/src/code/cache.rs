@@ -18,7 +18,7 @@ use crate::code::observe::notes::Notes;
 use crate::code::observe::quiet::QuietFunctions;
 use crate::code::observe::sparing::{Spared, Sparing};
 use crate::code::observe::wishes::Wishes;
-use crate::code::observe::{Catalogue, Chosen, Marks, Wanted};
+use crate::code::observe::{Catalogue, Chosen, MarkTable, Marks, Wanted};
 use crate::code::path::{GuestCode, Limits, Path, decode_at};
 use crate::code::points::Points;
 use crate::code::stubs::Stubs;
@@ -101,7 +101,7 @@ pub struct CodeCache {
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
     /// Where they write registers too.
-    marks: Marks,
+    marks: MarkTable,
     /// The instructions that more is wanted of than of others.
     chosen: Option<Chosen>,
     /// Functions whose calls are not told.
@@ -193,7 +193,7 @@ impl CodeCache {
             told_for_a_while: Vec::new(),
             gates: Gates::default(),
             catalogue: None,
-            marks: Marks::new(),
+            marks: MarkTable::default(),
             chosen: None,
             quiet: QuietFunctions::default(),
             sequels: Sequels::default(),
@@ -226,7 +226,7 @@ impl CodeCache {
 
     /// Makes observed units write registers down at these instructions.
     pub fn set_marks(&mut self, marks: Marks) {
-        self.marks = marks;
+        self.marks = marks.into_iter().collect();
     }
 
     pub fn set_chosen(&mut self, chosen: Option<Chosen>) {

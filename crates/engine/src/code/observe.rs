@@ -18,6 +18,7 @@ pub mod wishes;
 
 use guest::instruction::{self, memory_used, repeats};
 use iced_x86::{FlowControl, Instruction, InstructionInfo, Mnemonic, OpAccess, UsedMemory};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -111,6 +112,8 @@ impl Mark {
 
 /// Marks by the addresses of their instructions.
 pub type Marks = BTreeMap<u64, Mark>;
+/// The same for translation, which asks of every instruction whether it has one.
+pub type MarkTable = FxHashMap<u64, Mark>;
 
 /// What an access does to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

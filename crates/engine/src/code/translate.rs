@@ -75,6 +75,7 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let may_repeat = is_free && notes.tell_something();
     let path = if may_repeat { path.into_loop() } else { path };
     notes.truncate(path.instructions.len());
+    let left = if may_repeat { cache.tell_for_a_while(head, &path) } else { None };
     let path = if may_repeat { path.repeated() } else { path };
     if let (Some(beyond), Some(first)) = (&mut cache.beyond, path.instructions.first()) {
         beyond.meet(first);
@@ -83,7 +84,6 @@ pub fn unit(cache: &mut CodeCache, asm: &mut Assembler, code: &dyn GuestCode, he
     let wishes = cache.wishes().filter(|_| notes.tell_something());
     let plan = wishes.map(|wishes| Plan::new(&path.instructions, &notes, wishes));
     cache.notes = Some(notes);
-    let left = if may_repeat { cache.tell_for_a_while(head, &path) } else { None };
     let mut emitter = Emitter::new(cache, asm, path.instructions.len());
     emitter.entry(head);
     if let Some(left) = left {

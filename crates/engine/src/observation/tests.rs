@@ -6,7 +6,7 @@ use crate::code::observe::notes::Notes;
 use crate::code::observe::plan::Plan;
 use crate::code::observe::quiet::QuietFunctions;
 use crate::code::observe::wishes::Wishes;
-use crate::code::observe::{Catalogue, Marks, RecordFacts, Wanted};
+use crate::code::observe::{Catalogue, MarkTable, RecordFacts, Wanted};
 use crate::context;
 use crate::signals::frame::{XState, new_state_area, state_area};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -19,7 +19,7 @@ const FS_BASE: u64 = 0x7000;
 /// A catalogue with the one unit that `bytes` make at 0x1000, and its plan.
 fn unit(bytes: &[u8], wanted: Wanted) -> (Catalogue, Plan) {
     let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-    let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+    let (marks, quiet) = (MarkTable::default(), QuietFunctions::default());
     let wishes = Wishes::new(wanted, &marks, None, &quiet);
     let plan = Plan::new(&path, &Notes::on(&path, &wishes), wishes);
     let mut catalogue = Catalogue::new(wanted);
@@ -133,7 +133,7 @@ fn the_fs_base_is_that_of_the_moment() {
     let (mut catalogue, _) = unit(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], Wanted::ADDRESSES);
     let path: Vec<Instruction> =
         Decoder::with_ip(64, &[0xf3, 0x48, 0x0f, 0xae, 0xd3], 0x1009, DecoderOptions::NONE).into_iter().collect();
-    let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+    let (marks, quiet) = (MarkTable::default(), QuietFunctions::default());
     let wishes = Wishes::new(Wanted::ADDRESSES, &marks, None, &quiet);
     let plan = Plan::new(&path, &Notes::on(&path, &wishes), wishes);
     let load = record(&mut catalogue, 1, 1, 0x1009);

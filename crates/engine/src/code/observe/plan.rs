@@ -477,7 +477,7 @@ fn moving_access(memory: &[UsedMemory]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Chosen, Marks};
+    use super::super::{Chosen, MarkTable};
     use super::*;
     use crate::code::observe::quiet::QuietFunctions;
     use iced_x86::{Decoder, DecoderOptions};
@@ -488,7 +488,7 @@ mod tests {
 
     fn plan_for(bytes: &[u8], wanted: Wanted) -> Plan {
         let path: Vec<Instruction> = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        plan_with(&path, Wishes::new(wanted, &Marks::new(), None, &QuietFunctions::default()))
+        plan_with(&path, Wishes::new(wanted, &MarkTable::default(), None, &QuietFunctions::default()))
     }
 
     fn plan_with(path: &[Instruction], wishes: Wishes<'_>) -> Plan {
@@ -580,7 +580,7 @@ mod tests {
         // mov rax, [rbx]; mov [rbx], rax; call +0
         let bytes = [0x48, 0x8b, 0x03, 0x48, 0x89, 0x03, 0xe8, 0, 0, 0, 0];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+        let (marks, quiet) = (MarkTable::default(), QuietFunctions::default());
         let others = Wanted { targets: true, ..Wanted::COUNTS };
         let chosen = Chosen { instructions: [0x1003].into(), others, spares_calls: false, ..Chosen::default() };
         let wishes = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
@@ -598,7 +598,7 @@ mod tests {
         // add rax, rbx; jne -5; ret
         let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb, 0xc3];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+        let (marks, quiet) = (MarkTable::default(), QuietFunctions::default());
         let chosen =
             Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false, ..Chosen::default() };
         let wishes = Wishes::new(Wanted::ADDRESSES, &marks, Some(&chosen), &quiet);
@@ -616,7 +616,7 @@ mod tests {
         // add rax, rbx; jne -5
         let bytes = [0x48, 0x01, 0xd8, 0x75, 0xfb];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+        let (marks, quiet) = (MarkTable::default(), QuietFunctions::default());
         let chosen =
             Chosen { instructions: [].into(), others: Wanted::ADDRESSES, spares_calls: false, ..Chosen::default() };
         let wishes = Wishes::new(Wanted::ADDRESSES, &marks, Some(&chosen), &quiet);
@@ -628,7 +628,7 @@ mod tests {
     fn some_instructions_stand_alone() {
         let mut decoder = Decoder::with_ip(64, &[0x90, 0xf3, 0xa4, 0x90], 0, DecoderOptions::NONE);
         let [nop, moves] = [decoder.decode(), decoder.decode()];
-        let (unmarked, quiet) = (Marks::new(), QuietFunctions::default());
+        let (unmarked, quiet) = (MarkTable::default(), QuietFunctions::default());
         let wishes = |wanted| Wishes::new(wanted, &unmarked, None, &quiet);
         let mut notes = Notes::default();
         let mut cut = Cut::new(wishes(Wanted::EVERYTHING), &mut notes);
@@ -644,7 +644,7 @@ mod tests {
         // push rbx; ret
         let bytes = [0x53, 0xc3];
         let path: Vec<Instruction> = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        let marks = Marks::from([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
+        let marks = MarkTable::from_iter([(0x1000, Mark::Entry), (0x1001, Mark::Exit)]);
         let quiet = QuietFunctions::default();
         let wishes = Wishes::new(Wanted::ADDRESSES, &marks, None, &quiet);
         let plan = plan_with(&path, wishes);

@@ -241,7 +241,7 @@ fn is_heard(wishes: Wishes<'_>, instruction: &Instruction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::observe::{Chosen, Mark, Marks, Wanted};
+    use crate::code::observe::{Chosen, Mark, MarkTable, Wanted};
     use crate::code::tests::home::Bytes;
     use iced_x86::{Decoder, DecoderOptions};
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     /// Which of the three calls are quiet, and whether the leaf's return is.
-    fn quiet(chosen: &Chosen, marks: &Marks) -> ([bool; 3], bool) {
+    fn quiet(chosen: &Chosen, marks: &MarkTable) -> ([bool; 3], bool) {
         let (code, quiet) = (code(), QuietFunctions::default());
         let wishes = Wishes::new(Wanted::EVERYTHING, marks, Some(chosen), &quiet);
         let at = |pc: u64| {
@@ -287,11 +287,11 @@ mod tests {
             spares_calls: true,
             ..Chosen::default()
         };
-        let unmarked = Marks::new();
+        let unmarked = MarkTable::default();
         assert_eq!(quiet(&chosen(&[]), &unmarked), ([true, true, false], true));
         assert_eq!(quiet(&chosen(&[LEAF]), &unmarked), ([false, false, false], false), "an instruction is told");
         assert_eq!(quiet(&chosen(&[CALLER + 5]), &unmarked), ([true, false, false], true));
-        let marked = Marks::from([(LEAF, Mark::Entry)]);
+        let marked = MarkTable::from_iter([(LEAF, Mark::Entry)]);
         assert_eq!(quiet(&chosen(&[]), &marked), ([false, false, false], false), "a call means something");
         let heard = Chosen { spares_calls: false, ..chosen(&[]) };
         assert_eq!(quiet(&heard, &unmarked), ([false, false, false], false), "nobody asked for it");
@@ -301,7 +301,7 @@ mod tests {
     fn functions_are_quiet_while_what_is_chosen_in_them_is_hushed() {
         let others = Wanted { targets: true, ..Wanted::COUNTS };
         let chosen = Chosen { instructions: [LEAF, LEAF + 3].into(), others, spares_calls: true, ..Chosen::default() };
-        let (code, marks, quiet) = (code(), Marks::new(), QuietFunctions::default());
+        let (code, marks, quiet) = (code(), MarkTable::default(), QuietFunctions::default());
         let calls = [START, START + 5].map(|at| decode_at(&code, at).expect("a call"));
         let told = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
         calls.iter().for_each(|call| told.meet(&code, call));
@@ -330,7 +330,7 @@ mod tests {
         code.bytes.extend(THROUGH.to_le_bytes());
         let others = Wanted { targets: true, ..Wanted::COUNTS };
         let chosen = Chosen { instructions: [].into(), others, spares_calls: true, ..Chosen::default() };
-        let (marks, quiet) = (Marks::new(), QuietFunctions::default());
+        let (marks, quiet) = (MarkTable::default(), QuietFunctions::default());
         let wishes = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
         let call = Decoder::with_ip(64, &code.bytes.clone(), START, DecoderOptions::NONE).decode();
         wishes.meet(&code, &call);

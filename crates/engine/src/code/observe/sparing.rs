@@ -16,7 +16,7 @@
 use super::wishes::Wishes;
 use super::{AccessFacts, AccessKind, Target, UnitFacts, access_kind, may_be_atomic, memory_used, repeats};
 use iced_x86::{Instruction, InstructionInfoFactory};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,12 +42,6 @@ pub struct Sparing {
     pub steady_code: Vec<Range<u64>>,
     /// Of this code, nothing is told but marks.
     pub unheard: Vec<Range<u64>>,
-}
-
-impl Sparing {
-    fn is_steady(&self, pc: u64) -> bool {
-        self.steady.contains(&pc) || self.steady_code.iter().any(|code| code.contains(&pc))
-    }
 }
 
 /// One in so many records of a unit is told in the end, where nothing more is expected of them.
@@ -139,6 +133,8 @@ impl Allowance {
 /// A run in which not everything is told: what is to be told, and the table that units read.
 pub struct Spared {
     sparing: Sparing,
+    /// Its steady instructions, which every access is looked up in.
+    steady: FxHashSet<u64>,
     pub strips: Strips,
     /// The counts of units, by where these begin: who is translated again goes on with them.
     allowances: FxHashMap<u64, Allowance>,
@@ -148,7 +144,12 @@ pub struct Spared {
 
 impl Spared {
     pub fn new(sparing: Sparing) -> Spared {
-        Spared { strips: Strips::new(&sparing), sparing, allowances: FxHashMap::default(), n_units: 0 }
+        let steady = sparing.steady.iter().copied().collect();
+        Spared { strips: Strips::new(&sparing), sparing, steady, allowances: FxHashMap::default(), n_units: 0 }
+    }
+
+    fn is_steady(&self, pc: u64) -> bool {
+        self.steady.contains(&pc) || self.sparing.steady_code.iter().any(|code| code.contains(&pc))
     }
 
     /// What strips are marked as where units have been that are always told: where units are told now and then, nothing is as if it were named.
@@ -184,7 +185,7 @@ impl Spared {
                 || wishes.moves_fs_base(instruction)
                 || !wishes.leave_out(instruction.ip())
                     && (repeats(instruction)
-                        || self.sparing.is_steady(instruction.ip())
+                        || self.is_steady(instruction.ip())
                         || may_be_atomic(instruction) && is_atomic())
         })
     }
@@ -219,7 +220,7 @@ impl Spared {
             |access: &&AccessFacts| !access.is_push_or_pop && (is_thorough || !access.through_fs || access.word != 0);
         let is_steady = |access: &&AccessFacts| {
             let site = unit.sites.get(usize::from(access.instruction));
-            access.kind == AccessKind::Atomic || site.is_some_and(|site| self.sparing.is_steady(site.pc))
+            access.kind == AccessKind::Atomic || site.is_some_and(|site| self.is_steady(site.pc))
         };
         let has_more = unit.repeats
             || unit

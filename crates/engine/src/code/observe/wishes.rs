@@ -2,7 +2,7 @@
 
 use super::notes::Notes;
 use super::quiet::QuietFunctions;
-use super::{Chosen, Marks, SiteKind, Wanted, site_kind};
+use super::{Chosen, MarkTable, SiteKind, Wanted, site_kind};
 use crate::code::path::GuestCode;
 use iced_x86::{Instruction, Mnemonic};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Clone, Copy)]
 pub struct Wishes<'a> {
     pub wanted: Wanted,
-    pub marks: &'a Marks,
+    pub marks: &'a MarkTable,
     pub chosen: Option<&'a Chosen>,
     pub quiet: &'a QuietFunctions,
     /// Where accesses go is wanted of all instructions.
@@ -36,7 +36,12 @@ impl Chosen {
 }
 
 impl<'a> Wishes<'a> {
-    pub fn new(wanted: Wanted, marks: &'a Marks, chosen: Option<&'a Chosen>, quiet: &'a QuietFunctions) -> Wishes<'a> {
+    pub fn new(
+        wanted: Wanted,
+        marks: &'a MarkTable,
+        chosen: Option<&'a Chosen>,
+        quiet: &'a QuietFunctions,
+    ) -> Wishes<'a> {
         Wishes { wanted, marks, chosen, quiet, tells_all: false, hushed: None, unheard: &[] }
     }
 
