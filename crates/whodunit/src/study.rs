@@ -21,6 +21,7 @@ use functions::{Functions, Player};
 use program::copies::Copies;
 use serde::{Deserialize, Serialize};
 use session::stream::{Detail, Role, Streaming};
+use std::ops::Range;
 use std::sync::Arc;
 use trace::Recording;
 use trace::stream::Listener;
@@ -111,23 +112,27 @@ pub fn begin(study: Study, players: &[Player], recording: &Recording, log: u32) 
         }
         Study::Steps(wanted) => Box::new(Studying::new(steps::Steps::new(&wanted), functions, Detail::Values)),
         Study::SieveWithoutLocks { known, proposed, extent } => {
+            let ignored = known.classes.ignored.clone();
             let (student, chosen, sparing) = predict::first_pass(known, proposed.map(|boxed| *boxed), extent);
-            Box::new(match chosen {
-                Some(chosen) => Studying::new(student, functions, Detail::Values).of(chosen).spared(sparing),
-                None => Studying::new(student, functions, Detail::Accesses).spared(sparing),
-            })
+            let studying = match chosen {
+                Some(chosen) => Studying::new(student, functions, Detail::Values).of(chosen),
+                None => Studying::new(student, functions, Detail::Accesses),
+            };
+            Box::new(studying.spared(sparing, ignored))
         }
         Study::HandOvers(known) => {
+            let ignored = known.classes.ignored.clone();
             let (student, sparing) = predict::beginning(known);
-            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
+            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing, ignored))
         }
         Study::CheckHandOvers(hand_overs) => {
             let (student, chosen) = predict::check(hand_overs);
             Box::new(Studying::new(student, functions, Detail::Values).of(chosen))
         }
         Study::Explore { sieved, known, extent } => {
+            let ignored = known.classes.ignored.clone();
             let (student, sparing) = predict::explore(*sieved, known, extent);
-            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing))
+            Box::new(Studying::new(student, functions, Detail::Accesses).spared(sparing, ignored))
         }
         Study::Predict(subject) => {
             let (student, chosen) = predict::predict(*subject);
@@ -136,21 +141,28 @@ pub fn begin(study: Study, players: &[Player], recording: &Recording, log: u32) 
         Study::Circumstances(wanted) => {
             Box::new(Studying::new(races::Circumstances::new(wanted), functions, Detail::Values))
         }
-        Study::Patterns(scope) => Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses)),
+        Study::Patterns(scope) => {
+            let ignored = scope.ignored_code.clone();
+            Box::new(Studying::new(pairs::patterns(scope), functions, Detail::Accesses).deaf_to(ignored))
+        }
         Study::MeetingPlaces(scope) => {
-            Box::new(Studying::new(pairs::meeting_places(scope), functions, Detail::Accesses))
+            let ignored = scope.ignored_code.clone();
+            Box::new(Studying::new(pairs::meeting_places(scope), functions, Detail::Accesses).deaf_to(ignored))
         }
         Study::Visitors { scope, places } => {
-            Box::new(Studying::new(pairs::visitors(scope, &places), functions, Detail::Accesses))
+            let ignored = scope.ignored_code.clone();
+            Box::new(Studying::new(pairs::visitors(scope, &places), functions, Detail::Accesses).deaf_to(ignored))
         }
         Study::Pairs(wanted) => {
-            let (detail, chosen, sparing) = (wanted.detail(), wanted.chosen(), wanted.sparing());
+            let (detail, chosen, sparing, ignored) =
+                (wanted.detail(), wanted.chosen(), wanted.sparing(), wanted.ignored());
             let student = pairs::collect(wanted, recording, log, &mut functions);
-            let studying = Studying::new(student, functions, detail).spared(sparing);
-            Box::new(match chosen {
+            let studying = Studying::new(student, functions, detail);
+            let studying = match chosen {
                 Some(chosen) => studying.of(chosen),
-                None => studying,
-            })
+                None => studying.deaf_to(ignored.clone()),
+            };
+            Box::new(studying.spared(sparing, ignored))
         }
         Study::Histories(subject) => Box::new(Studying::new(neighbours::histories(subject), functions, Detail::Values)),
         Study::Waiting(libraries) => Box::new(Studying::new(neighbours::waiting(libraries), functions, Detail::Calls)),
@@ -178,9 +190,17 @@ impl<S: Student> Studying<S> {
         Studying { chosen: Some(chosen), ..self }
     }
 
-    /// Is told what this says, if not everything.
-    fn spared(self, sparing: Option<Sparing>) -> Studying<S> {
-        Studying { sparing, ..self }
+    /// Is told nothing of some code, where not all instructions are wanted to have run.
+    fn deaf_to(self, unheard: Vec<Range<u64>>) -> Studying<S> {
+        Studying { chosen: self.chosen.map(|chosen| Chosen { unheard, ..chosen }), ..self }
+    }
+
+    /// Is told what this says, if not everything; then nothing of code that is ignored.
+    fn spared(self, sparing: Option<Sparing>, ignored: Vec<Range<u64>>) -> Studying<S> {
+        match sparing {
+            None => self,
+            sparing => Studying { sparing, ..self.deaf_to(ignored) },
+        }
     }
 }
 

@@ -251,8 +251,7 @@ impl CodeCache {
     pub(super) fn wishes(&self) -> Option<Wishes<'_>> {
         let wanted = self.catalogue.as_ref()?.wanted;
         let wishes = Wishes::new(wanted, &self.marks, self.chosen.as_ref(), &self.quiet);
-        let unheard = self.spared.as_ref().map_or(&[][..], Spared::unheard);
-        Some(Wishes { tells_all: self.sequels.are_told_now(), hushed: Some(self.tellings.hushed()), unheard, ..wishes })
+        Some(Wishes { tells_all: self.sequels.are_told_now(), hushed: Some(self.tellings.hushed()), ..wishes })
     }
 
     /// Keeps the guest to the processor that it is shown.

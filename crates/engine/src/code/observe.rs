@@ -49,6 +49,8 @@ pub struct Chosen {
     pub instructions: BTreeSet<u64>,
     /// What is wanted of the others.
     pub others: Wanted,
+    /// Of this code, nothing is wanted but marks.
+    pub unheard: Vec<Range<u64>>,
     /// Calls of [functions in which nothing is told](quiet) are not wanted.
     pub spares_calls: bool,
     /// Within each of these stretches of code, calls are not wanted, nor are returns: only those are that lead in or out.

@@ -13,6 +13,7 @@ use program::space::GuestAddress;
 use serde::{Deserialize, Serialize};
 use session::stream::{Detail, Role};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use trace::Recording;
 
 /// Of a program with more functions than these, only those count that the pairs are in.
@@ -61,6 +62,11 @@ impl Wanted {
         let observed = self.observed().filter(|_| !self.sweeping.is_empty() && self.detail() == Detail::Accesses)?;
         let steady = observed.difference(&self.sweeping).copied().collect();
         Some(Sparing { strips: samples().collect(), steady, is_thorough: true, ..Sparing::default() })
+    }
+
+    /// Code that need not be told of.
+    pub fn ignored(&self) -> Vec<Range<u64>> {
+        if self.counts_all { Vec::new() } else { self.scope.ignored_code.clone() }
     }
 
     fn observed(&self) -> Option<&BTreeSet<u64>> {

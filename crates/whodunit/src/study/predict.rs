@@ -85,8 +85,8 @@ impl Extent {
             Extent::Strips(strips) => (BTreeSet::new(), strips, 0),
         };
         let steady = classes.atomic.union(handing).copied().collect();
-        let (steady_code, unheard) = (classes.atomic_code.clone(), classes.ignored.clone());
-        Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code, unheard })
+        let steady_code = classes.atomic_code.clone();
+        Some(Sparing { strips, known, is_thorough: false, few, patience: Some(PATIENCE), steady, steady_code })
     }
 }
 
@@ -153,7 +153,11 @@ pub fn predict(subject: Subject) -> (impl Student, Chosen) {
     let student = Once::new(watching, |watching: Watching| Reply::of(&watching.into_predicted()));
     let sequels = instructions.clone();
     let longest_value = Some(LONGEST_VALUE);
-    (student, Chosen { instructions, others, spares_calls: true, inner, sequels, longest_value, patience })
+    let spares_calls = true;
+    (
+        student,
+        Chosen { instructions, others, spares_calls, inner, sequels, longest_value, patience, ..Chosen::default() },
+    )
 }
 
 /// How often instructions are told; those that order others always. Which instructions wait in loops is not known, so where there are some, everything is told.

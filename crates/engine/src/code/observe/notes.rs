@@ -64,7 +64,7 @@ impl Notes {
         let first = self.memory.len();
         add_accesses(&mut self.memory, info, instruction);
         let memory = &self.memory[first..];
-        let counts = wishes.count(pc);
+        let counts = wishes.count();
         let is_told = counts
             || wanted.any_address() && !memory.is_empty()
             || wanted.targets

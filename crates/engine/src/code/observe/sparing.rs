@@ -40,8 +40,6 @@ pub struct Sparing {
     pub steady: BTreeSet<u64>,
     /// So are all instructions of this code.
     pub steady_code: Vec<Range<u64>>,
-    /// Of this code, nothing is told but marks.
-    pub unheard: Vec<Range<u64>>,
 }
 
 /// One in so many records of a unit is told in the end, where nothing more is expected of them.
@@ -155,11 +153,6 @@ impl Spared {
     /// What strips are marked as where units have been that are always told: where units are told now and then, nothing is as if it were named.
     pub fn mark(&self) -> i8 {
         if self.sparing.patience.is_some() { FIRST_COME } else { ALWAYS }
-    }
-
-    /// The code of which nothing is told.
-    pub fn unheard(&self) -> &[Range<u64>] {
-        &self.sparing.unheard
     }
 
     /// Whether memory matters that may reach to the next strip.

@@ -19,8 +19,6 @@ pub struct Wishes<'a> {
     pub tells_all: bool,
     /// Chosen instructions that are not told just now.
     pub hushed: Option<&'a BTreeSet<u64>>,
-    /// Code of which nothing is wanted but marks.
-    pub unheard: &'a [Range<u64>],
 }
 
 impl Chosen {
@@ -42,7 +40,7 @@ impl<'a> Wishes<'a> {
         chosen: Option<&'a Chosen>,
         quiet: &'a QuietFunctions,
     ) -> Wishes<'a> {
-        Wishes { wanted, marks, chosen, quiet, tells_all: false, hushed: None, unheard: &[] }
+        Wishes { wanted, marks, chosen, quiet, tells_all: false, hushed: None }
     }
 
     pub fn of(&self, instruction: &Instruction) -> Wanted {
@@ -65,12 +63,12 @@ impl<'a> Wishes<'a> {
 
     /// Whether nothing is wanted of an instruction but its mark.
     pub fn leave_out(&self, pc: u64) -> bool {
-        self.unheard.iter().any(|code| code.contains(&pc))
+        self.chosen.is_some_and(|chosen| chosen.unheard.iter().any(|code| code.contains(&pc)))
     }
 
-    /// Whether it is wanted to know that an instruction ran.
-    pub fn count(&self, pc: u64) -> bool {
-        self.chosen.is_none() && !self.leave_out(pc)
+    /// Whether it is wanted to know that instructions ran.
+    pub fn count(&self) -> bool {
+        self.chosen.is_none()
     }
 
     /// The code of which it matters only whether an instruction leaves it.

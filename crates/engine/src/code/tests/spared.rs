@@ -3,7 +3,7 @@
 
 use crate::code::cache::CodeCache;
 use crate::code::observe::sparing::Sparing;
-use crate::code::observe::{AccessKind, Wanted};
+use crate::code::observe::{AccessKind, Chosen, Wanted};
 use crate::code::tests::home::{CODE_SIZE, THREAD_AREA, new_cache};
 use crate::code::tests::machine::Machine;
 use crate::code::tests::observed::run_as_natively;
@@ -119,7 +119,9 @@ fn nothing_is_told_of_code_that_is_not_heard_of() {
         let unheard = if number % 2 == 0 { code.start..*middle } else { *middle..code.end };
         let is_heard = |access: &&Told| !unheard.contains(&access.0);
         let expected: Vec<Told> = all[0].iter().filter(is_heard).copied().collect();
-        cache.set_sparing(Some(Sparing { unheard: vec![unheard.clone()], ..sparing.clone() }));
+        let others = Wanted::ADDRESSES;
+        cache.set_chosen(Some(Chosen { others, unheard: vec![unheard.clone()], ..Chosen::default() }));
+        cache.set_sparing(Some(sparing.clone()));
         for some in told(&mut machine, &mut cache, &trial, AT_ONCE, &what) {
             assert!(some.iter().all(|access| is_heard(&access)), "{what}: {some:x?}\n{}", trial.listing);
             // No record is told for the sake of a push, so pushes depend on how the program is cut into units.
