@@ -40,6 +40,7 @@ pub struct Stem {
     child: Child,
     orders: ChildStdin,
     replies: BufReader<ChildStdout>,
+    is_gone: bool,
 }
 
 impl Stem {
@@ -47,7 +48,7 @@ impl Stem {
     pub fn start(subject: &Subject<'_>, parts_at: u64, task: &Task) -> Result<Stem, Trouble> {
         let (mut child, orders) = spawn(subject, Some(parts_at), task)?;
         let replies = child.stdout.take().ok_or_else(|| not_started(io::Error::other("it has no output")))?;
-        Ok(Stem { child, orders, replies: BufReader::new(replies) })
+        Ok(Stem { child, orders, replies: BufReader::new(replies), is_gone: false })
     }
 
     /// Asks a copy that goes on with this recording.
@@ -67,8 +68,14 @@ impl Stem {
         }
     }
 
+    /// Whether it answers no more.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
     /// Why it answers no more.
     fn gone(&mut self) -> Trouble {
+        self.is_gone = true;
         let mut errors = Vec::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             let _ = stderr.read_to_end(&mut errors);

@@ -88,7 +88,7 @@ impl Ears {
         study: impl Fn(&Source) -> Study + Sync,
         told: impl Fn(&Source, T) -> R + Sync,
     ) -> Vec<Result<R, Trouble>> {
-        let queue = Mutex::new(Queue::new(sources));
+        let queue = Mutex::new(Queue::new(sources.iter().map(|source| source.beginning).collect()));
         let answers = Mutex::new(BTreeMap::new());
         std::thread::scope(|scope| {
             for worker in 0..self.jobs.min(sources.len()) {
@@ -117,7 +117,9 @@ impl Ears {
         }
         let mut stem = known.map_or_else(|| Stem::start(&source.subject(), beginning.events, &task), Ok)?;
         let answer = stem.ask(source.recording.folder(), source.log);
-        self.keep(key, stem);
+        if !stem.is_gone() {
+            self.keep(key, stem);
+        }
         answer
     }
 
@@ -146,36 +148,73 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Runs that wait to be heard.
-struct Queue<'a> {
-    sources: &'a [Source],
-    /// Their numbers, the first last.
+struct Queue<B> {
+    /// How each of all runs begins, if others can begin like it.
+    beginnings: Vec<Option<B>>,
+    /// The numbers of those that wait, the first last.
     waiting: Vec<usize>,
     /// Which beginning each worker is at.
-    at: BTreeMap<usize, Beginning>,
+    at: BTreeMap<usize, B>,
 }
 
-impl Queue<'_> {
-    fn new(sources: &[Source]) -> Queue<'_> {
-        Queue { sources, waiting: (0..sources.len()).rev().collect(), at: BTreeMap::new() }
+impl<B: Copy + PartialEq> Queue<B> {
+    fn new(beginnings: Vec<Option<B>>) -> Queue<B> {
+        Queue { waiting: (0..beginnings.len()).rev().collect(), beginnings, at: BTreeMap::new() }
     }
 
     /// The next run for a worker: one that begins like its last one, or like none that others are at; else any, if
     /// there is a process for it or enough are left that one is worth its start. Tells also whether another of the runs begins like it.
-    fn next(&mut self, worker: usize, has_stem: impl Fn(Beginning) -> bool) -> Option<(usize, bool)> {
-        let beginning = |number: usize| self.sources[number].beginning;
+    fn next(&mut self, worker: usize, has_stem: impl Fn(B) -> bool) -> Option<(usize, bool)> {
         let last = self.at.get(&worker).copied();
-        let own = || self.waiting.iter().rposition(|number| last.is_some() && beginning(*number) == last);
-        let is_free = |number: usize| beginning(number).is_none_or(|one| !self.at.values().any(|other| *other == one));
-        let free = || self.waiting.iter().rposition(|number| is_free(*number));
+        let place = |is_meant: &dyn Fn(Option<B>) -> bool| {
+            self.waiting.iter().rposition(|number| is_meant(self.beginnings[*number]))
+        };
+        let is_free = |one: Option<B>| one.is_none_or(|one| self.at.values().all(|other| *other != one));
         let is_worth_it = self.waiting.len() >= WORTH_A_START;
-        let shared =
-            || self.waiting.iter().rposition(|number| is_worth_it || beginning(*number).is_some_and(&has_stem));
-        let place = own().or_else(free).or_else(shared)?;
+        let own = place(&|one| last.is_some() && one == last);
+        let place =
+            own.or_else(|| place(&is_free)).or_else(|| place(&|one| is_worth_it || one.is_some_and(&has_stem)))?;
         let number = self.waiting.remove(place);
-        if let Some(beginning) = self.sources[number].beginning {
-            self.at.insert(worker, beginning);
-        }
-        let alike = self.sources.iter().filter(|other| other.beginning == self.sources[number].beginning);
+        let beginning = self.beginnings[number];
+        self.at.extend(beginning.map(|beginning| (worker, beginning)));
+        let alike = self.beginnings.iter().filter(|other| **other == beginning);
         Some((number, alike.count() > 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn no_stem(_: char) -> bool {
+        false
+    }
+
+    #[test]
+    fn workers_keep_to_their_beginnings() {
+        let mut queue = Queue::new("abbabac".chars().map(Some).collect());
+        assert_eq!(queue.next(0, no_stem), Some((0, true)), "the first");
+        assert_eq!(queue.next(1, no_stem), Some((1, true)), "the first that begins otherwise");
+        assert_eq!(queue.next(1, no_stem), Some((2, true)));
+        assert_eq!(queue.next(0, no_stem), Some((3, true)));
+        assert_eq!(queue.next(1, no_stem), Some((4, true)));
+        assert_eq!(queue.next(1, no_stem), Some((6, false)), "nobody is at this one, and no other run begins like it");
+        assert_eq!(queue.next(2, no_stem), None, "what is left is not worth a process more");
+        assert_eq!(queue.next(2, |beginning| beginning == 'a'), Some((5, true)), "unless there is one");
+        assert_eq!(queue.next(0, no_stem), None);
+    }
+
+    #[test]
+    fn many_runs_that_begin_alike_are_shared() {
+        let mut queue = Queue::new(vec![Some('a'); WORTH_A_START + 1]);
+        let all: Vec<_> = (0..3).map(|worker| queue.next(worker, no_stem).map(|(number, _)| number)).collect();
+        assert_eq!(all, [Some(0), Some(1), None]);
+    }
+
+    #[test]
+    fn runs_that_nothing_is_known_of_are_for_anybody() {
+        let mut queue: Queue<char> = Queue::new(vec![None; 2]);
+        let all: Vec<_> = (0..3).map(|worker| queue.next(worker, no_stem).map(|(number, _)| number)).collect();
+        assert_eq!(all, [Some(0), Some(1), None]);
     }
 }
