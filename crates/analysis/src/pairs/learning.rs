@@ -214,6 +214,6 @@ mod tests {
         assert_eq!((learning.meeting(), learning.varying()), (None, None));
         let places = |accesses| MeetingPlaces { ranges: Vec::new(), accesses };
         assert!(places(FEW_ACCESSES + 1).are_of_long_run() && !places(FEW_ACCESSES).are_of_long_run());
-        assert!(is_short(0) && is_short(FEW_ACCESSES / 20) && !is_short(FEW_ACCESSES / 20 + 1));
+        assert!(is_short(FEW_ACCESSES / MOST_FOR_EACH) && !is_short(FEW_ACCESSES / MOST_FOR_EACH + 1));
     }
 }
