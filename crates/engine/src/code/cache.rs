@@ -7,6 +7,7 @@
 mod demands;
 mod gates;
 mod hot_units;
+mod links;
 mod lookups;
 mod meaning;
 mod sequels;
@@ -28,6 +29,7 @@ use crate::processor::features::Beyond;
 use gates::Gates;
 use hot_units::ToldForAWhile;
 use iced_x86::{Encoder, FlowControl, InstructionInfoFactory};
+use links::Links;
 use rustc_hash::FxHashMap;
 use sequels::Sequels;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,6 +97,7 @@ pub struct CodeCache {
     /// Units that tell something, and will do so now and then.
     told_for_a_while: Vec<ToldForAWhile>,
     gates: Gates,
+    links: Links,
     /// What observed units write down; none if nobody asked.
     catalogue: Option<Catalogue>,
     /// Where they write registers too.
@@ -189,6 +192,7 @@ impl CodeCache {
             resting_paths: Vec::new(),
             told_for_a_while: Vec::new(),
             gates: Gates::default(),
+            links: Links::default(),
             catalogue: None,
             marks: MarkTable::default(),
             chosen: None,
@@ -327,6 +331,7 @@ impl CodeCache {
         let host = self.host_for(code, target);
         if generation == self.generation && !self.single_steps && link != NO_LINK {
             self.memory.aim(link, host);
+            self.links.add(link, target);
         }
         host
     }
@@ -376,6 +381,7 @@ impl CodeCache {
         self.resting_paths.clear();
         self.told_for_a_while.clear();
         self.gates.clear();
+        self.links.clear();
         self.memory.rewind(self.empty);
         self.table.fill(self.stubs.indirect_miss);
     }
@@ -422,7 +428,23 @@ impl CodeCache {
         }
         self.stats.units += 1;
         self.stats.instructions += output.instructions as u64;
+        self.lead_to(&output.entries);
         self.units.push(Unit { host, steps: first_step..self.steps.len(), entries: output.entries, live: true });
+    }
+
+    /// Leads all jumps to these new translations.
+    fn lead_to(&mut self, entries: &[(u64, u64)]) {
+        // Whoever is to count one event at a time has a translation of its own, which nobody is led to.
+        for (pc, host) in entries.iter().filter(|(pc, host)| self.entries.get(pc) == Some(host)) {
+            for link in self.links.to(*pc) {
+                self.memory.aim(*link, *host);
+            }
+        }
+    }
+
+    /// The jump whose displacement is at `link` leads to a translation of `pc`.
+    pub(super) fn add_link(&mut self, link: u64, pc: u64) {
+        self.links.add(link, pc);
     }
 
     /// Tells what the next place of the unit under translation means.
@@ -563,6 +585,7 @@ impl CodeCache {
             let stub = self.emit_exit(Exit::Direct { target: pc, link: host + 1 }, |_| {});
             asm.jump(stub);
             self.memory.write(host, asm.bytes());
+            self.links.overwrite(host, pc);
         }
     }
 

@@ -288,6 +288,9 @@ impl Emitter<'_> {
             Some(condition) => self.asm.jump_if(condition, known.unwrap_or(0)),
             None => self.asm.jump(known.unwrap_or(0)),
         };
+        if own.is_none() && known.is_some() {
+            self.cache.add_link(patch.address(), target);
+        }
         if known.is_none() {
             let link = if self.cache.is_detached() { NO_LINK } else { patch.address() };
             let stub = self.cache.emit_exit(Exit::Direct { target, link }, |_| {});

@@ -180,6 +180,7 @@ impl CodeCache {
             let mut asm = Assembler::new(old);
             asm.jump(new);
             self.memory.write(old, asm.bytes());
+            self.links.overwrite(old, head);
         }
         aside.into_iter().for_each(|aside| self.add_gate(head, aside));
         for placement in placements.iter().filter(|placement| placement.amount > 1) {

@@ -20,7 +20,8 @@ impl CodeCache {
             Some(host) => {
                 let mut asm = Assembler::new(self.memory.warm.next());
                 asm.jump(host);
-                self.memory.append(RegionName::Warm, asm.bytes());
+                let jump = self.memory.append(RegionName::Warm, asm.bytes());
+                self.links.add(jump + 1, pc);
                 host
             }
             None => self.translate(code, pc),

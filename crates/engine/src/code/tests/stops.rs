@@ -162,6 +162,35 @@ fn no_hot_path_is_made_of_a_last_block_with_a_point() {
     assert!(!is_made(Points::new([block + 3].into())));
 }
 
+#[test]
+fn jumps_lead_to_the_latest_translation_at_once() {
+    /// `jne` forward to where the second page of the home's code begins, where there is a `ret`.
+    const JUMP: [u8; 6] = [0x0f, 0x85, 0xfa, 0x0f, 0, 0];
+    const PAGE: u64 = 0x1000;
+    let mut bytes = vec![0xc3; PAGE as usize + 1];
+    bytes[..JUMP.len()].copy_from_slice(&JUMP);
+    let code = Bytes { start: NEAR.code, bytes };
+    let target = NEAR.code + PAGE;
+    let mut cache = new_cache(Limits { instructions: 64, branches: 8 });
+    let first = cache.host_for(&code, NEAR.code);
+    // The jump is the first thing in its unit: two bytes, and where it leads from behind them.
+    let leads_to = || {
+        let displacement: u32 = kernel::read(first + 2).expect("the code is there");
+        (first + 6).wrapping_add_signed(i64::from(displacement.cast_signed()))
+    };
+    assert_ne!(leads_to(), cache.host_for(&code, target), "nobody has taken it yet");
+    cache.link(&code, target, first + 2);
+    for _ in 0..3 {
+        let before = leads_to();
+        assert_eq!(before, cache.host_for(&code, target));
+        cache.invalidate(target..target + 1);
+        assert_ne!(cache.host_for(&code, target), before);
+    }
+    cache.flush();
+    assert_eq!(cache.host_for(&code, NEAR.code), first, "memory is used again");
+    assert_ne!(leads_to(), cache.host_for(&code, target), "and jumps in it are others");
+}
+
 fn stop_everywhere(prepare: fn(&mut CodeCache), expected: &[u64]) {
     let mut machine = Machine::take();
     let mut cache = new_cache(Limits { instructions: 64, branches: 8 });
