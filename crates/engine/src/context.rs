@@ -53,9 +53,10 @@ pub struct Context {
     pub points: u64,
     /// All events ever granted; what is left of them is in `budget` and `deferred`.
     pub granted: i64,
-    /// Where the next observation record goes, and where the buffer starts; zero if nothing is observed.
+    /// Where the next observation record goes, and where the buffer starts and ends; zero if nothing is observed.
     pub trace_next: u64,
     pub trace_start: u64,
+    pub trace_end: u64,
     /// The guest's FS base when the first record in the buffer was begun.
     pub trace_fs: u64,
     /// Where the vector and floating-point state of the guest is saved while the engine runs.
@@ -133,6 +134,7 @@ thread_local! {
             granted: 0,
             trace_next: 0,
             trace_start: 0,
+            trace_end: 0,
             trace_fs: 0,
             xsave: 0,
             guest_gs: 0,

@@ -10,7 +10,7 @@ use crate::departure::{Departure, Departures};
 use crate::faults::{Faultable, MappedCode};
 use crate::journal::Writing;
 use crate::observation::{
-    self, Around, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Step, StepCounter,
+    self, Around, Batch, Consumer, Counter, Counts, Observation, Observer, Outcome, Room, Step, StepCounter,
 };
 use crate::private::PrivateDescriptors;
 use crate::processor::Shown;
@@ -53,6 +53,18 @@ pub struct Options {
     pub shown: Option<Shown>,
     /// What is to go wrong now and then, if anything.
     pub faults: Option<Faults>,
+}
+
+impl Options {
+    /// Whether some instructions are told for a while only.
+    pub fn has_patience(&self) -> bool {
+        self.chosen.as_ref().is_some_and(|chosen| chosen.patience.is_some())
+    }
+
+    /// How much a thread writes down before that is read.
+    pub fn room(&self) -> Room {
+        if self.has_patience() { Room::Scant } else { Room::Ample }
+    }
 }
 
 /// Where the policy is asked besides where it must be.

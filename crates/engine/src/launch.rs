@@ -224,7 +224,7 @@ fn start(
     context.signal_mask = host::kernel_mask();
     context.set_guest_fs(0);
     if options.observation.written().is_some() {
-        observation::open_buffer(context);
+        observation::open_buffer(context, options.room());
     }
     let turn = Turn::new(policy, context);
     turn.set_kick(private.kick);

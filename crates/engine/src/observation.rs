@@ -16,7 +16,7 @@ mod tests;
 mod transfers;
 mod vectors;
 
-pub use buffer::{close_buffer, end_record, has_room, is_overrun, move_to_start, open_buffer, take_words};
+pub use buffer::{Room, close_buffer, end_record, has_room, is_overrun, move_to_start, open_buffer, take_words};
 pub use consumer::Consumer;
 pub use count::{Counter, Counts, StepCounter, Tally};
 pub use events::{Access, Elements, Event, EventKind, Events, Value};

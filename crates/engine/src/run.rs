@@ -58,7 +58,7 @@ pub fn run(engine: &'static Engine, context: &mut Context) {
         closely: false,
         asks: false,
         sequels: BTreeMap::new(),
-        has_patience: engine.options.chosen.as_ref().is_some_and(|chosen| chosen.patience.is_some()),
+        has_patience: engine.options.has_patience(),
         host: LOOK_UP,
     };
     loop {

@@ -4,6 +4,7 @@
 //! back by guest address. So units can be dropped at any moment: a dropped unit's entries are overwritten with a jump
 //! to a fresh exit, which catches every way in (links, fall-through, lookup prefixes) without a list of who links where.
 
+mod bare_calls;
 mod demands;
 mod gates;
 mod hot_units;

@@ -131,7 +131,7 @@ impl Seed {
             context.clear_tid = self.request.child_tid;
         }
         if engine.writes_records() {
-            observation::open_buffer(context);
+            observation::open_buffer(context, engine.options.room());
         }
     }
 }

@@ -7,13 +7,14 @@
 //! out, which is kept for each thread: since its clock showed so much.
 
 use super::CodeCache;
+use super::bare_calls::BareCalls;
 use crate::code::observe::{Catalogue, Patience};
 use crate::code::path::GuestCode;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tellings are looked through after so many records: making units anew more often would cost more than it saves.
-const FEWEST_RECORDS: u64 = 1 << 14;
+const FEWEST_RECORDS: u64 = 1 << 12;
 
 /// Since when nothing was left out of what a thread tells.
 #[derive(Clone, Copy)]
@@ -32,6 +33,7 @@ pub struct Tellings {
     /// How often instructions have been told since they were last hushed.
     told: FxHashMap<u64, u32>,
     hushed: BTreeSet<u64>,
+    bare_calls: BareCalls,
     /// How often what is told has changed.
     changes: u64,
     threads: BTreeMap<u32, Whole>,
@@ -55,6 +57,7 @@ impl Tellings {
         if self.patience.is_none() {
             return;
         }
+        self.bare_calls.begin_batch();
         while let Some(&number) = words.first() {
             let index = number as usize;
             if self.written.len() <= index {
@@ -62,6 +65,7 @@ impl Tellings {
             }
             self.written[index] += 1;
             self.n_written += 1;
+            self.bare_calls.note(number, catalogue);
             words = &words[usize::from(catalogue.record(number).words)..];
         }
     }
@@ -118,6 +122,12 @@ impl Tellings {
         }
     }
 
+    /// Functions that have been called often enough, with nothing told meanwhile, and where they return.
+    fn weary_functions(&mut self) -> Vec<(u64, Vec<u64>)> {
+        let first = self.patience.as_ref().map(|patience| patience.first);
+        first.map(|first| self.bare_calls.hush(first)).unwrap_or_default()
+    }
+
     /// Those that have been told often enough.
     fn weary(&self) -> BTreeSet<u64> {
         let Some(patience) = &self.patience else { return BTreeSet::new() };
@@ -125,13 +135,14 @@ impl Tellings {
         weary.map(|(pc, _)| *pc).filter(|pc| !self.hushed.contains(pc)).collect()
     }
 
-    /// All are told again, for a shorter while. Gives those of which that is new.
-    fn wake(&mut self) -> BTreeSet<u64> {
-        let Some(patience) = &self.patience else { return BTreeSet::new() };
+    /// All are told again, for a shorter while. Gives those of which that is new, and tells whether there are functions of which it is.
+    fn wake(&mut self) -> (BTreeSet<u64>, bool) {
+        let Some(patience) = &self.patience else { return (BTreeSet::new(), false) };
+        let since = patience.first.saturating_sub(patience.later);
         for pc in &self.hushed {
-            self.told.insert(*pc, patience.first.saturating_sub(patience.later));
+            self.told.insert(*pc, since);
         }
-        std::mem::take(&mut self.hushed)
+        (std::mem::take(&mut self.hushed), self.bare_calls.wake(since))
     }
 }
 
@@ -139,30 +150,46 @@ impl CodeCache {
     /// Another slice of the clock begins: instructions that have been told often enough are hushed. Where gates have just been opened, all are told again.
     /// Tells whether anything has changed.
     pub fn review_tellings(&mut self, code: &dyn GuestCode, are_gates_opened: bool) -> bool {
-        let (Some(_), Some(chosen), Some(catalogue)) = (&self.tellings.patience, &self.chosen, &self.catalogue) else {
-            return false;
+        let changed = match are_gates_opened {
+            true => self.wake(),
+            false => self.hush_weary(code),
         };
-        let mut changed = if are_gates_opened {
-            self.tellings.wake()
-        } else if self.tellings.are_due() {
-            self.tellings.add_up(catalogue, &chosen.instructions);
-            let weary = self.tellings.weary();
-            self.tellings.hushed.extend(&weary);
-            weary
-        } else {
-            return false;
-        };
-        if changed.is_empty() {
-            return false;
+        if let Some(changed) = &changed {
+            self.tellings.changes += 1;
+            self.drop_units_with(code, changed);
         }
-        self.tellings.changes += 1;
+        changed.is_some()
+    }
+
+    /// Gives what is told again, if anything is.
+    fn wake(&mut self) -> Option<BTreeSet<u64>> {
+        let (mut woken, are_functions) = self.tellings.wake();
+        if woken.is_empty() && !are_functions {
+            return None;
+        }
         // Calls are told of functions that have something to tell, so they change with it.
-        changed.extend(match self.wishes().filter(|_| !are_gates_opened) {
-            Some(wishes) => self.quiet.hush(code, wishes),
-            None => self.quiet.wake(),
-        });
-        self.drop_units_with(code, &changed);
-        true
+        woken.extend(self.quiet.wake());
+        Some(woken)
+    }
+
+    /// Gives what is no longer told, if anything is not.
+    fn hush_weary(&mut self, code: &dyn GuestCode) -> Option<BTreeSet<u64>> {
+        let (catalogue, chosen) = (self.catalogue.as_ref()?, self.chosen.as_ref()?);
+        if !self.tellings.are_due() {
+            return None;
+        }
+        self.tellings.add_up(catalogue, &chosen.instructions);
+        let mut weary = self.tellings.weary();
+        let functions = self.tellings.weary_functions();
+        if weary.is_empty() && functions.is_empty() {
+            return None;
+        }
+        self.tellings.hushed.extend(&weary);
+        weary.extend(functions.iter().flat_map(|(entry, returns)| self.quiet.deem(*entry, returns)));
+        if let Some(wishes) = self.wishes() {
+            weary.extend(self.quiet.hush(code, wishes));
+        }
+        Some(weary)
     }
 }
 

@@ -93,6 +93,19 @@ impl QuietFunctions {
         }
     }
 
+    /// A function is called again and again, and nothing is told before it returns, from these instructions: it is taken for a quiet one for now, unless it has
+    /// an instruction that is told. Gives the calls and returns that are no longer told.
+    pub fn deem(&self, entry: u64, returns: &[u64]) -> Vec<u64> {
+        let mut known = self.0.borrow_mut();
+        let Some(Function::Heard(Reason::Calls(_) | Reason::Other)) = known.functions.get(&entry) else {
+            return Vec::new();
+        };
+        known.unbound.remove(&entry);
+        known.functions.insert(entry, Function::Quiet(Quiet { returns: returns.to_vec(), for_now: true }));
+        known.returns.extend(returns);
+        known.callers.get(&entry).into_iter().flatten().chain(returns).copied().collect()
+    }
+
     /// All instructions are told again. Gives the calls and returns that are, too.
     pub fn wake(&self) -> Vec<u64> {
         let mut known = self.0.borrow_mut();
@@ -316,6 +329,23 @@ mod tests {
         assert!(!calls.iter().any(|call| quiet.concern(call)), "everything is told again");
         calls.iter().for_each(|call| told.meet(&code, call));
         assert!(!calls.iter().any(|call| quiet.concern(call)) && quiet.wake().is_empty());
+    }
+
+    #[test]
+    fn functions_are_taken_for_quiet_ones_until_everything_is_told_again() {
+        let others = Wanted { targets: true, ..Wanted::COUNTS };
+        let chosen = Chosen { instructions: [LEAF].into(), others, spares_calls: true, ..Chosen::default() };
+        let (code, marks, quiet) = (code(), MarkTable::default(), QuietFunctions::default());
+        let calls = [START, START + 10].map(|at| decode_at(&code, at).expect("a call"));
+        let wishes = Wishes::new(Wanted::EVERYTHING, &marks, Some(&chosen), &quiet);
+        calls.iter().for_each(|call| wishes.meet(&code, call));
+        assert!(quiet.deem(LEAF, &[LEAF + 8]).is_empty(), "an instruction of it is told");
+        assert!(quiet.deem(START, &[]).is_empty(), "nobody calls it");
+        let changed = [START + 10, THROUGH + 2];
+        assert_eq!(quiet.deem(THROUGH, &changed[1..]), changed);
+        assert_eq!(calls.map(|call| quiet.concern(&call)), [false, true]);
+        assert_eq!(quiet.wake(), changed);
+        assert!(!quiet.concern(&calls[1]));
     }
 
     #[test]

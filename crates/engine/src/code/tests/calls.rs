@@ -2,14 +2,15 @@
 //! the same as those of the events, in the same order.
 
 use crate::code::cache::CodeCache;
-use crate::code::observe::{Chosen, Mark, Wanted};
-use crate::code::tests::home::{CODE_SIZE, THREAD_AREA, new_cache};
+use crate::code::observe::{Chosen, Mark, Patience, Wanted};
+use crate::code::tests::home::{Bytes, CODE_SIZE, Home, NEAR, THREAD_AREA, new_cache};
 use crate::code::tests::machine::{Guest, Machine, Segment};
 use crate::code::tests::observed::{run, run_as_natively};
 use crate::code::tests::programs::{LIMITS, Trial, trial};
+use crate::code::tests::state::State;
 use crate::context;
-use crate::observation::{self, Around, Batch, Call, Event, EventKind, Flat, Flattener};
-use sched::ThreadId;
+use crate::observation::{self, Around, Batch, Call, Event, EventKind, Flat, Flattener, Room};
+use sched::{Rng, ThreadId};
 use std::ops::Range;
 use trace::stream::records::Records;
 use trace::stream::{Access, Site};
@@ -73,7 +74,7 @@ impl Flat for Hearing {
 #[test]
 fn calls_and_returns_are_those_of_the_events() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let mut cache = new_cache(LIMITS[0]);
     cache.observe(Wanted::EVERYTHING);
     let others = Wanted { targets: true, ..Wanted::COUNTS };
@@ -103,9 +104,14 @@ fn calls_and_returns_are_those_of_the_events() {
 fn transfers(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial) -> Vec<(u64, u64)> {
     cache.invalidate(trial.home.code..trial.home.code + CODE_SIZE);
     let words = run_as_natively(machine, cache, trial, 1 << 20, "a program whose calls are told");
+    told_transfers(cache, trial.home, &words)
+}
+
+/// The calls and returns that records tell, with where they are.
+fn told_transfers(cache: &CodeCache, home: Home, words: &[u64]) -> Vec<(u64, u64)> {
     let catalogue = cache.catalogue().expect("the cache is observed");
-    let fs_base = trial.home.data + THREAD_AREA;
-    let batch = Batch { thread: ThreadId(1), words: &words, catalogue, fs_base, around: Around::default() };
+    let fs_base = home.data + THREAD_AREA;
+    let batch = Batch { thread: ThreadId(1), words, catalogue, fs_base, around: Around::default() };
     let told = batch.events().filter_map(|event| match event.kind {
         EventKind::Call { target, .. } | EventKind::Return { target } => Some((event.pc, target)),
         _ => None,
@@ -116,7 +122,7 @@ fn transfers(machine: &mut Machine, cache: &mut CodeCache, trial: &Trial) -> Vec
 #[test]
 fn within_some_code_only_those_that_lead_in_or_out_are_told() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let others = Wanted { targets: true, ..Wanted::COUNTS };
     let [mut whole, mut cache] = [new_cache(LIMITS[0]), new_cache(LIMITS[0])];
     whole.observe(Wanted::EVERYTHING);
@@ -142,4 +148,43 @@ fn within_some_code_only_those_that_lead_in_or_out_are_told() {
     observation::close_buffer(context::of_this_thread());
     assert!(n_crossing > 100 && n_inside > 100, "{n_crossing} led in or out, and {n_inside} did not");
     assert!(n_told_inside < n_inside / 4, "{n_told_inside} of {n_inside} were told all the same");
+}
+
+#[test]
+fn calls_in_which_nothing_was_ever_told_are_left_out_for_a_while() {
+    /// A loop that calls a function, which goes on where a register points to, and returns.
+    const CODE: [u8; 26] = [
+        0xb9, 0x88, 0x13, 0, 0, // mov ecx, 5000
+        0xe8, 6, 0, 0, 0, // call the function
+        0xff, 0xc9, // dec ecx
+        0x75, 0xf7, // jne to the call
+        0x0f, 0x05, // syscall
+        0x48, 0x8d, 0x05, 2, 0, 0, 0, // lea rax, [rip + 2]
+        0xff, 0xe0, // jmp rax
+        0xc3, // ret
+    ];
+    const ROUNDS: usize = 5000;
+    let mut machine = Machine::take();
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
+    let others = Wanted { targets: true, ..Wanted::COUNTS };
+    let patience = Some(Patience { first: 1000, later: 100, ..Patience::default() });
+    let mut cache = new_cache(LIMITS[0]);
+    cache.observe(Wanted::EVERYTHING);
+    cache.set_chosen(Some(Chosen { others, spares_calls: true, patience, ..Chosen::default() }));
+    let code = Bytes { start: NEAR.code, bytes: CODE.to_vec() };
+    let state = State::random(&mut Rng::new(3), NEAR, machine.xstate);
+    let mut told = |cache: &mut CodeCache| {
+        let guest = Guest { home: NEAR, entry: NEAR.code, state: &state, segment: Segment::Fs };
+        machine.load(&guest, 1 << 20);
+        let words = run(cache, &code, NEAR.code, 1 << 20, machine.xstate);
+        machine.collect(NEAR);
+        told_transfers(cache, NEAR, &words)
+    };
+    let first = told(&mut cache);
+    assert_eq!(first.len(), 2 * ROUNDS);
+    assert!(cache.review_tellings(&code, false), "nothing has been told within");
+    assert_eq!(told(&mut cache), [], "so nothing is told of the calls and returns");
+    assert!(cache.review_tellings(&code, true));
+    assert_eq!(told(&mut cache), first);
+    observation::close_buffer(context::of_this_thread());
 }

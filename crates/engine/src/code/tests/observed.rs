@@ -13,7 +13,7 @@ use crate::code::tests::programs::{ADJUST_FLAG, LIMITS, SYSCALL, Trial, trial};
 use crate::code::tests::state::{Ignore, State};
 use crate::context::{self, RCX, RDI, RSI};
 use crate::kernel;
-use crate::observation::{self, Access, Around, Batch, EventKind, Flat, Flattener, Outcome, Step};
+use crate::observation::{self, Access, Around, Batch, EventKind, Flat, Flattener, Outcome, Room, Step};
 use crate::signals::frame::XState;
 use sched::{Rng, ThreadId};
 use trace::stream;
@@ -228,7 +228,7 @@ impl Flat for FlatPlaces {
 #[test]
 fn addresses_are_the_same_without_values() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let mut caches = caches_with_and_without_values();
     for number in 0..PROGRAMS {
         let trial = trial(&mut machine, number, false);
@@ -268,7 +268,7 @@ impl Flow {
 #[test]
 fn events_show_every_access_with_its_values() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let mut caches: Vec<CodeCache> = LIMITS.into_iter().map(new_cache).collect();
     caches.iter_mut().for_each(|cache| cache.observe(Wanted::EVERYTHING));
     let mut accesses = 0;
@@ -321,7 +321,7 @@ fn string_trial(machine: &mut Machine, string: &[u8], is_backward: bool, count: 
 #[test]
 fn string_instructions_show_their_range_in_both_directions() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let mut cache = new_cache(LIMITS[0]);
     cache.observe(Wanted::EVERYTHING);
     let mut accesses = 0;

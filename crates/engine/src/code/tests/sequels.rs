@@ -8,7 +8,7 @@ use crate::code::tests::machine::Machine;
 use crate::code::tests::programs::{LIMITS, Trial, trial};
 use crate::code::tests::spared::{AT_ONCE, SHORT, Told, is_among, told_once};
 use crate::context;
-use crate::observation;
+use crate::observation::{self, Room};
 use std::collections::BTreeSet;
 
 const PROGRAMS: u64 = 40;
@@ -46,7 +46,7 @@ fn others_told(
 #[test]
 fn what_comes_behind_chosen_instructions_is_told_the_first_times() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let (mut whole, mut cache) = (observed_cache(), observed_cache());
     let (mut first, mut last, mut renewed) = (0, 0, 0);
     for number in 0..PROGRAMS {

@@ -9,7 +9,7 @@ use crate::code::tests::machine::Machine;
 use crate::code::tests::observed::run_as_natively;
 use crate::code::tests::programs::{LIMITS, Trial, trial};
 use crate::context;
-use crate::observation::{self, Around, Batch, EventKind};
+use crate::observation::{self, Around, Batch, EventKind, Room};
 use sched::ThreadId;
 use std::collections::BTreeSet;
 use trace::stream::strips::{NUMBERS, STRIP_SIZE, number_of};
@@ -73,7 +73,7 @@ fn is_on(strips: &Sparing, &(_, address, size, ..): &Told) -> bool {
 #[test]
 fn what_is_told_is_so_in_full() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let mut whole = new_cache(LIMITS[0]);
     whole.observe(Wanted::ADDRESSES);
     let every_third = |rest: u16| {
@@ -105,7 +105,7 @@ fn what_is_told_is_so_in_full() {
 #[test]
 fn nothing_is_told_of_code_that_is_not_heard_of() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let strips: BTreeSet<u16> = (0..=(NUMBERS - 1) as u16).collect();
     let sparing = Sparing { strips, is_thorough: true, patience: Some([u32::MAX; 2]), ..Sparing::default() };
     let [mut whole, mut cache] = [spared_cache(sparing.clone()), spared_cache(sparing.clone())];
@@ -138,7 +138,7 @@ fn nothing_is_told_of_code_that_is_not_heard_of() {
 #[test]
 fn what_comes_often_is_told_now_and_then() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let mut whole = new_cache(LIMITS[0]);
     whole.observe(Wanted::ADDRESSES);
     let sparing = Sparing { few: 1000, patience: Some([4, 4]), ..Sparing::default() };
@@ -163,7 +163,7 @@ fn what_comes_often_is_told_now_and_then() {
 #[test]
 fn units_that_have_told_enough_leave_most_out() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let strips: BTreeSet<u16> = (0..=(NUMBERS - 1) as u16).collect();
     let mut spared = spared_cache(Sparing { strips, patience: Some([u32::MAX, 4]), ..Sparing::default() });
     let (mut first, mut last) = (0, 0);
@@ -184,7 +184,7 @@ fn units_that_have_told_enough_leave_most_out() {
 #[test]
 fn hot_paths_leave_out_what_comes_often() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let mut whole = new_cache(LIMITS[0]);
     whole.observe(Wanted::ADDRESSES);
     let strips: BTreeSet<u16> = (0..=(NUMBERS - 1) as u16).collect();
@@ -216,7 +216,7 @@ fn hot_paths_leave_out_what_comes_often() {
 #[test]
 fn gates_lead_where_everything_is_told() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let strips: BTreeSet<u16> = (0..=(NUMBERS - 1) as u16).collect();
     let sparing = Sparing { strips, patience: Some([u32::MAX, 4]), ..Sparing::default() };
     let (mut n_closed, mut n_open) = (0, 0);

@@ -9,7 +9,7 @@ use crate::code::tests::programs::{Trial, trial};
 use crate::code::tests::sequels::{observed_cache, some_of};
 use crate::code::tests::spared::{AT_ONCE, SHORT, Told, told_once};
 use crate::context;
-use crate::observation;
+use crate::observation::{self, Room};
 use std::collections::BTreeSet;
 
 const PROGRAMS: u64 = 30;
@@ -39,7 +39,7 @@ impl Subject<'_> {
 #[test]
 fn chosen_instructions_are_told_for_a_while_and_again_later() {
     let mut machine = Machine::take();
-    observation::open_buffer(context::of_this_thread());
+    observation::open_buffer(context::of_this_thread(), Room::Ample);
     let (mut whole, mut cache) = (observed_cache(), observed_cache());
     let (mut first, mut last, mut again) = (0, 0, 0);
     for number in 0..PROGRAMS {
