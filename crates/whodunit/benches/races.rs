@@ -27,7 +27,7 @@ const COLUMN_WIDTH: usize = 18;
 /// Measures `whodunit races` against native runs and other detectors.
 #[derive(Parser)]
 struct Arguments {
-    /// Only programs whose name contains one of these.
+    /// Only programs with one of these names, or whose name contains one of these that is no name.
     filters: Vec<String>,
     /// Runs of each program in each mode; the best counts.
     #[arg(short, default_value_t = 3)]
@@ -67,7 +67,9 @@ impl Arguments {
     }
 
     fn wants(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
+        let is_name = |filter: &str| workplace::PROGRAMS.iter().any(|program| program.name == filter);
+        let wants = |filter: &String| name == filter || !is_name(filter) && name.contains(filter.as_str());
+        self.filters.is_empty() || self.filters.iter().any(wants)
     }
 }
 
