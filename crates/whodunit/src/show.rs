@@ -1,6 +1,7 @@
 //! `whodunit show`: what a recording holds.
 
 mod calls;
+mod checksums;
 mod events;
 mod failure;
 mod files;

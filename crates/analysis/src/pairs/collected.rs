@@ -4,11 +4,11 @@ use super::End;
 use super::contexts::{NOWHERE, digest};
 use super::nesting::Iteration;
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use trace::stream::Thread;
 
-/// An access of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An access of a run. Written down without the names of its fields: there are many of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Moment {
     pub thread: Thread,
     /// Which of the thread's accesses and releases of blocks, counted from 1.
@@ -17,13 +17,25 @@ pub struct Moment {
     pub order: u64,
 }
 
-/// Both ends of a pair, at one of the times when it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Both ends of a pair, at one of the times when it came. Written down like a [`Moment`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Occurrence {
     pub head: Moment,
     pub tail: Moment,
     /// The first byte that both access.
     pub address: u64,
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.thread, self.ordinal, self.order).serialize(serializer)
+    }
+}
+
+impl Serialize for Occurrence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.head, self.tail, self.address).serialize(serializer)
+    }
 }
 
 impl Occurrence {
@@ -130,5 +142,19 @@ impl Collected {
         for end in self.pairs.iter_mut().flat_map(|pair| [&mut pair.head, &mut pair.tail]) {
             end.context = contexts.get(end.context as usize).map_or(NOWHERE, |callers| digest(callers));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn occurrences_are_read_as_they_were_written() {
+        let moment = |number: u64| Moment { thread: number as Thread, ordinal: 10 * number, order: 100 * number };
+        let occurrence = Occurrence { head: moment(1), tail: moment(2), address: 0x1000 };
+        let text = serde_json::to_string(&occurrence).expect("it can be written");
+        assert_eq!(text, "[[1,10,100],[2,20,200],4096]");
+        assert_eq!(serde_json::from_str::<Occurrence>(&text).ok(), Some(occurrence));
     }
 }

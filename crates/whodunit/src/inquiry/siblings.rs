@@ -133,18 +133,16 @@ impl Siblings {
     }
 
     /// Waits for what a copy has to tell.
-    fn pass_on(&self, pid: u32, mut answer: PipeReader, mut errors: File) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        answer.read_to_end(&mut bytes)?;
+    fn pass_on(&self, pid: u32, answer: PipeReader, mut errors: File) -> io::Result<()> {
+        let (mut line, mut lesson) = (vec![ANSWER], Vec::new());
+        let mut answer = BufReader::new(answer);
+        answer.read_until(b'\n', &mut line)?;
+        answer.read_to_end(&mut lesson)?;
         let _ = Pid::from_raw(pid.cast_signed()).map(|pid| waitpid(Some(pid), WaitOptions::empty()));
-        let (line, units) = match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(end) => {
-                let units = bytes.split_off(end + 1);
-                bytes.insert(0, ANSWER);
-                (bytes, serde_json::from_slice::<Vec<u64>>(&units).unwrap_or_default())
-            }
-            None => (refusal(&mut errors)?, Vec::new()),
-        };
+        if !line.ends_with(b"\n") {
+            (line, lesson) = (refusal(&mut errors)?, Vec::new());
+        }
+        let units: Vec<u64> = serde_json::from_slice(&lesson).unwrap_or_default();
         let mut out = io::stdout().lock();
         out.write_all(&line)?;
         out.flush()?;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,10 @@ use program::space::{AddressSpace, Mapping};
 use program::symbols::{SourceFrame, Symbolizer, UNMAPPED};
 use program::unwind::{CodeAddress, CodeAddressKind};
 use report::signals;
+use trace::Recording;
 use trace::event::{Death, EndKind};
-use trace::{Digest, Recording};
 
+use super::checksums;
 use super::image::{Image, Stop};
 use super::mappings::{Mappings, RecordedFile};
 use crate::pack;
@@ -288,7 +289,7 @@ fn is_same(file: &RecordedFile, path: &Path) -> std::io::Result<bool> {
         return Ok(false);
     }
     match file.checksum {
-        Some(checksum) => Ok(Digest::of_reader(File::open(path)?)?.0 == checksum),
+        Some(checksum) => Ok(checksums::of(path, &metadata)? == checksum),
         None => Ok(modified(&metadata) == file.modified),
     }
 }
