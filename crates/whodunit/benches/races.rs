@@ -35,7 +35,7 @@ struct Arguments {
     /// Leave out valgrind and ThreadSanitizer.
     #[arg(long)]
     without_others: bool,
-    /// Measure native runs, and what collecting the pairs of so many runs and of one more costs for each of them; nothing else.
+    /// Measure as many native runs as these, and what collecting the pairs of so many and of one more costs for each of them; nothing else.
     #[arg(long, value_name = "RUNS")]
     collecting: Option<u32>,
     /// Measure native runs, what recording and the detectors of `predict` cost, and helgrind; nothing else.
@@ -93,8 +93,13 @@ fn print_table(arguments: &Arguments, workplace: &Workplace) {
     println!("{:NAME_WIDTH$}{titles}{:>32}", "program", "memory: native, observed, races");
     let mut ratios = vec![Vec::new(); modes.len()];
     for program in workplace::PROGRAMS.iter().filter(|program| arguments.wants(program.name)) {
-        let runs: Vec<Result<Run, String>> =
-            modes.iter().map(|mode| measure::best_of(arguments.n, *mode, program, workplace)).collect();
+        let measured = |mode: &Mode| match arguments.collecting {
+            // The cost of a hundred recorded runs is a mean, and so has to be what it is compared with.
+            Some(runs) if *mode == Mode::Native => measure::mean_of(runs, *mode, program, workplace),
+            Some(_) => measure::best_of(1, *mode, program, workplace),
+            None => measure::best_of(arguments.n, *mode, program, workplace),
+        };
+        let runs: Vec<Result<Run, String>> = modes.iter().map(measured).collect();
         print_row(program.name, &modes, &runs, &mut ratios);
     }
     let means: String = ratios.iter().map(|ratios| format!("{:>COLUMN_WIDTH$}", geometric_mean(ratios))).collect();

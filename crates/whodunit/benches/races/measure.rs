@@ -105,6 +105,13 @@ pub fn best_of(n: u32, mode: Mode, program: &Program, workplace: &Workplace) -> 
     Ok(best)
 }
 
+/// What some runs cost on average.
+pub fn mean_of(n: u32, mode: Mode, program: &Program, workplace: &Workplace) -> Result<Run, String> {
+    let runs = (0..n).map(|_| run(mode, program, workplace)).collect::<Result<Vec<Run>, String>>()?;
+    let one = runs.first().copied().ok_or("none was asked for")?;
+    Ok(Run { cpu: runs.iter().map(|run| run.cpu).sum::<f64>() / f64::from(n), ..one })
+}
+
 fn run(mode: Mode, program: &Program, workplace: &Workplace) -> Result<Run, String> {
     if mode == Mode::ThreadSanitizer && !program.has_source() {
         return Err("-".to_owned());
