@@ -9,7 +9,7 @@ use super::{Arguments, Case, Gathered, passing_runs};
 use crate::hunt::{self, Ground, NoRun, Plan, Quarry, Runner, STOP, Tactic, Trial};
 use crate::recordings::Trouble;
 use crate::{record, search as path, status};
-use analysis::pairs::{Learning, Runs, Suspect, suspects};
+use analysis::pairs::{ENOUGH_PASSING, Learning, Runs, Suspect, suspects};
 use engine::Program;
 use sched::{FaultKinds, Rng};
 use std::ffi::{OsStr, OsString};
@@ -243,15 +243,19 @@ impl Schedules<'_> {
                 break;
             }
             let wave = self.open(&passed, failing)?;
-            let heard = ears.hear_passing(&wave, failing, learning);
-            sources.extend(wave);
-            for run in &heard.runs {
-                learning.add_passing(run);
-                runs.add_passing(run);
+            let mut refusals = Vec::new();
+            for part in wave.chunks(ENOUGH_PASSING) {
+                let heard = ears.hear_passing(part, failing, learning);
+                for run in &heard.runs {
+                    learning.add_passing(run);
+                    runs.add_passing(run);
+                }
+                refusals.extend(heard.refusals);
             }
+            sources.extend(wave);
             // A run that does not replay is of no use; if none does, somebody should know why.
-            self.refused += heard.refusals.len() as u64;
-            if let (0, Some(trouble)) = (runs.n_passing(), heard.refusals.into_iter().next()) {
+            self.refused += refusals.len() as u64;
+            if let (0, Some(trouble)) = (runs.n_passing(), refusals.into_iter().next()) {
                 return Err(trouble);
             }
             let now = (runs.n_pairs(), suspects(runs, self.arguments.procedure()));
